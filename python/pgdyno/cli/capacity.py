@@ -18,13 +18,14 @@ from pgdyno.run.capacity import search
 from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.spec.experiment import Experiment
+from pgdyno.store.manifest import Change
 
 #: What a rate that is too high looks like: found, not wrong.
 _EXPECTED = {Caveat.SKIPPED, Caveat.UNFINISHED}
 
 
 def main(
-    request: CapacityRequest, servers: Options, adjust: Callable[[Experiment], tuple[Experiment, list[str]]]
+    request: CapacityRequest, servers: Options, adjust: Callable[[Experiment], tuple[Experiment, list[Change]]]
 ) -> int:
     """Run the search, show the result, and return the exit code.
 

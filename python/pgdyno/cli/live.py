@@ -23,6 +23,7 @@ from pgdyno.run.provision import Options
 from pgdyno.run.session import run_experiment
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.load import mistakes, wording
+from pgdyno.store.manifest import Change
 
 #: Where nothing is said: enough to keep a server busy, and not more than its processors bear.
 _CLIENTS_A_CORE = 4
@@ -51,7 +52,7 @@ def main(
             "a password on the command line is everybody's to see", "Use ~/.pgpass, PGPASSWORD or a service file."
         )
 
-    def adjust(found: Experiment) -> tuple[Experiment, list[str]]:
+    def adjust(found: Experiment) -> tuple[Experiment, list[Change]]:
         if found.targets:
             raise SpecError("compare --live names the targets, and the experiment has its own", "Use pgdyno run.")
         data = found.model_dump()

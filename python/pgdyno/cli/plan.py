@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from rich import box
 from rich.table import Table
 
+from pgdyno import i18n
 from pgdyno.cli import console
-from pgdyno.cli.load import duration
 from pgdyno.cli.run import say_what_is_too_short
 from pgdyno.cluster.managed import FACTS
 from pgdyno.collect import host
 from pgdyno.load.plan import measure_disk
 from pgdyno.load.units import pg_size
+from pgdyno.message import Message, Name, Text, counted, listed, message
 from pgdyno.model import TrialPlan
 from pgdyno.run import plan, resume
 from pgdyno.run.order import decided
@@ -29,7 +30,9 @@ from pgdyno.run.servers import Servers
 from pgdyno.spec import load as specs
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.values import size_bytes
+from pgdyno.store.manifest import Change
 from pgdyno.stream.stream import RunStream
+from pgdyno.units import Quantity
 
 #: Measured: connecting, VACUUM of the small tables, counters, and writing it all down.
 _AROUND_TRIAL_S = 0.3
@@ -43,8 +46,9 @@ def main(
     experiment: str,
     *,
     servers: Options,
-    adjust: Callable[[Experiment], tuple[Experiment, list[str]]],
+    adjust: Callable[[Experiment], tuple[Experiment, list[Change]]],
     json_output: bool,
+    lang: str = "en",
 ) -> int:
     """Show the plan of an experiment and return the exit code."""
     prepared = prepare(experiment, adjust, Path("runs"))
@@ -53,11 +57,12 @@ def main(
     say_what_is_too_short(prepared, servers)
     prepared = decided(prepared, servers)
     facts = _facts(prepared, servers, resume.finished(prepared.resumed))
-    facts["shrunk"] = prepared.shrunk
+    changes: list[Text] = [x.message if isinstance(x, Change) else Name(x) for x in prepared.shrunk]
     if json_output:
-        sys.stdout.write(json.dumps(facts, indent=2) + "\n")
+        plain = {"shrunk": [i18n.text(x) for x in changes], "problems": [i18n.text(x) for x in facts["problems"]]}
+        sys.stdout.write(json.dumps(facts | plain, indent=2) + "\n")
     else:
-        _show(prepared.experiment, facts)
+        _show(prepared.experiment, facts, changes, i18n.writer(lang))
     return 0 if facts["fits"] else 5
 
 
@@ -84,9 +89,9 @@ def _facts(prepared: Prepared, options: Options, done: list[TrialPlan]) -> dict[
         probe_s = private * (4 * (experiment.storage.seconds + 2) + 17 * max(1, experiment.storage.seconds // 10))
     free = host.free_bytes(Path(tempfile.gettempdir()))
     needed = sum(p["bytes"] for p in shown if p["private"] and p["folder"] is None)
-    problems = [*_problems(experiment, shown), *(f"{p}." for p in servers.refused_settings(fetch=False))]
+    problems = [*_problems(experiment, shown), *(Name(f"{p}.") for p in servers.refused_settings(fetch=False))]
     if needed >= free * 0.9:
-        problems.append("It does not fit: use --shrink, or set TMPDIR to a larger disk.")
+        problems.append(message("plan-too-large"))
     return {
         "name": experiment.name,
         "title": experiment.title,
@@ -117,30 +122,33 @@ def _left_open(experiment: Experiment, place: Place) -> bool:
     return place.scale is None and experiment.all_datasets[place.dataset].left_open
 
 
-def _problems(experiment: Experiment, places: list[dict[str, Any]]) -> list[str]:
+def _problems(experiment: Experiment, places: list[dict[str, Any]]) -> list[Text]:
     """Return the problems with the places where the data are to lie, except the temporary folder."""
-    found = []
+    found: list[Text] = []
     needed: dict[str, int] = {}
     for p in places:
         if p["private"]:
             needed[p["target"]] = needed.get(p["target"], 0) + p["bytes"]
     for name, size in needed.items():
         target = experiment.all_targets[name]
+        where, bytes_ = Name(f"targets.{name}"), Quantity(size, "bytes")
         # WAL, and what the workloads add.
         room = size * 13 // 10
         if target.file_system is not None and room > size_bytes(target.file_system.size):
             found.append(
-                f"targets.{name}: a file system of {target.file_system.size} is too small for {pg_size(size)}."
+                message("plan-small-file-system", where=where, size=Name(target.file_system.size), needed=bytes_)
             )
         if target.cluster is not None and not (Path(target.cluster) / FACTS).exists():
-            found.append(f"targets.{name}: there is no cluster in {target.cluster}: pgdyno cluster create makes one.")
+            found.append(message("plan-no-cluster", where=where, folder=Name(target.cluster)))
         for space, folder in target.tablespaces.items():
             if not Path(folder).is_dir():
-                found.append(f"targets.{name}.tablespaces.{space}: there is no folder {folder}.")
+                found.append(
+                    message("plan-no-folder", where=Name(f"{where.text}.tablespaces.{space}"), folder=Name(folder))
+                )
         if target.folder is not None and not Path(target.folder).is_dir():
-            found.append(f"targets.{name}: there is no folder {target.folder}.")
+            found.append(message("plan-no-folder", where=where, folder=Name(target.folder)))
         elif target.folder is not None and room > host.free_bytes(Path(target.folder)):
-            found.append(f"targets.{name}: {target.folder} has too little space for {pg_size(size)}.")
+            found.append(message("plan-small-folder", where=where, folder=Name(target.folder), needed=bytes_))
     return found
 
 
@@ -163,51 +171,81 @@ def _place(experiment: Experiment, servers: Servers, place: Place, all_: list[pl
     }
 
 
-def _show(experiment: Experiment, facts: dict[str, Any]) -> None:
+def _show(experiment: Experiment, facts: dict[str, Any], changes: list[Text], say: Callable[[Text], str]) -> None:
     out = console.output()
-    out.print(f"{experiment.name}: {experiment.title}", style="bold")
-    if facts["shrunk"]:
-        out.print(f"Shrunk: {'; '.join(facts['shrunk'])}.")
+    # The title is its author's.
+    out.print(f"{experiment.name}: {say(Name(experiment.title, experiment.title_zh))}", style="bold", markup=False)
+    if changes:
+        out.print(f"{say(message('heading-shrunk'))} {say(listed(changes, 'semicolon'))}", markup=False)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("server", "dataset"):
-        table.add_column(name, overflow="fold")
-    for name in ("rows", "bytes", "trials"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for column in ("server", "dataset"):
+        table.add_column(say(message(f"column-{column}")), overflow="fold")
+    for column in ("rows", "bytes", "trials"):
+        table.add_column(say(message(f"column-{column}")), justify="right", no_wrap=True)
     for p in facts["places"]:
-        kind = p["kind"]
+        whose = p["kind"]
+        kind = say(message(f"plan-server-{whose}"))
         named = p["target"] if p["target"] != "private" else ""
         server = " ".join(filter(None, [named, f"({kind})" if named else kind, p["version"] and f"PG {p['version']}"]))
         table.add_row(server, p["dataset"], f"{p['rows']:,}", pg_size(p["bytes"]), str(p["trials"]))
     out.print(table)
+    for sentence in _sentences(facts):
+        out.print(say(sentence), markup=False)
+    for problem in facts["problems"]:
+        out.print(say(problem), style="bold", markup=False)
+
+
+def _sentences(facts: dict[str, Any]) -> Iterator[Message]:
+    """Yield what the plan's figures say: trials, time, space."""
     if facts["varied"]:
-        out.print(f"Varied besides workload, hot set and clients: {', '.join(facts['varied'])}.")
-    counted = [f"{facts[name]} {name.removesuffix('s' if facts[name] == 1 else '')}"
-               for name in ("trials", "configurations", "repetitions")]  # fmt: skip
-    counted += [f"{facts['restarts']} starts of the servers"] if facts["restarts"] > 1 else []
-    out.print(f"{counted[0]}: {', '.join(counted[1:])}, order {facts['order']}; {facts['seconds_a_trial']:.1f} s each.")
-    parts = [f"trials {duration(facts['trials_s'])}", f"loading {duration(facts['load_s'])}"]
-    parts += [f"storage probe {duration(facts['storage_s'])}"] if facts["storage_s"] else []
-    out.print(f"About {duration(facts['total_s'])}: {', '.join(parts)}.")
+        yield message("plan-varied", axes=listed((Name(x) for x in facts["varied"]), "list"))
+    several = facts["restarts"] > 1
+    yield message(
+        "plan-trials",
+        trials=counted("n-trials", facts["trials"]),
+        configurations=counted("n-configurations", facts["configurations"]),
+        repetitions=counted("n-repetitions", facts["repetitions"]),
+        starts=message("plan-starts", n=facts["restarts"]) if several else None,
+        order=Name(facts["order"]),
+        seconds=Quantity(facts["seconds_a_trial"], "fixed", digits=1),
+    )
+    yield message(
+        "plan-time",
+        total=_duration(facts["total_s"]),
+        trials=_duration(facts["trials_s"]),
+        loading=_duration(facts["load_s"]),
+        probe=message("plan-probe", time=_duration(facts["storage_s"])) if facts["storage_s"] else None,
+    )
     elsewhere: dict[str, int] = {}
     for p in facts["places"]:
         if p["private"] and p["folder"] is not None:
             elsewhere[p["folder"]] = elsewhere.get(p["folder"], 0) + p["bytes"]
     if facts["bytes"]:
-        out.print(
-            f"{pg_size(facts['bytes'])} of tables and indexes in the temporary folder, plus WAL; "
-            f"{pg_size(facts['free_bytes'])} are free, and it writes {facts['disk_bytes_per_s'] / 1e6:,.0f} MB/s.",
+        yield message(
+            "plan-space",
+            needed=Name(pg_size(facts["bytes"])),
+            free=Name(pg_size(facts["free_bytes"])),
+            speed=Quantity(facts["disk_bytes_per_s"], "bytes/s"),
         )
     for folder, size in elsewhere.items():
-        out.print(f"{pg_size(size)} of tables and keys in {folder}, WAL besides.")
+        yield message("plan-space-elsewhere", needed=Name(pg_size(size)), folder=Name(folder))
     if facts["size_left_open"]:
-        out.print("No size given: a complete dataset of a target is used as it is.")
+        yield message("plan-size-open")
     if facts["setup"]:
-        out.print(f"It carries out {facts['setup']} SQL statement(s) of the experiment's (setup).")
-    for problem in facts["problems"]:
-        out.print(problem, style="bold")
+        yield message("plan-setup", n=facts["setup"])
 
 
-def listing() -> int:
+def _duration(seconds: float) -> Text:
+    """Return a duration as people say it."""
+    if seconds < 120:
+        return message("plan-seconds", s=Quantity(seconds, "fixed", digits=1))
+    hours, rest = divmod(round(seconds), 3600)
+    if hours:
+        return message("plan-hours", h=hours, min=rest // 60)
+    return message("plan-minutes", min=rest // 60, s=rest % 60)
+
+
+def listing(lang: str = "en") -> int:
     """Show the built-in experiments."""
     out = console.output()
     table = Table(box=None, pad_edge=False, show_header=False)
@@ -215,6 +253,6 @@ def listing() -> int:
     table.add_column()
     for name in specs.names():
         experiment, _, _ = specs.read(name)
-        table.add_row(name, experiment.title)
+        table.add_row(name, i18n.text(Name(experiment.title, experiment.title_zh), lang))
     out.print(table)
     return 0

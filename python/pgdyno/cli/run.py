@@ -31,6 +31,7 @@ from pgdyno.run.shrink import shrunk
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.load import mistakes, wording
 from pgdyno.store import rundir
+from pgdyno.store.manifest import Change
 
 
 def names(text: str | None) -> list[str] | None:
@@ -90,13 +91,13 @@ def adjusted(
     shrink: float | None,
     fixed: Sequence[str] = (),
     varied: Sequence[str] = (),
-) -> tuple[Experiment, list[str]]:
+) -> tuple[Experiment, list[Change]]:
     """Return the experiment with the values of the command line, and the changes that --shrink made.
 
     The values of the command line replace those of the experiment, and the result is validated again. `fixed` holds
     the values of --set, `varied` those of --vary.
     """
-    changes: list[str] = []
+    changes: list[Change] = []
     run, axes = dict(run), {**axes, **vary.axes_of(experiment, fixed, varied)}
     if varied and shrink is None:
         chosen = vary.for_a_comparison(experiment, axes, run)
@@ -160,7 +161,7 @@ def localized(outcome: Outcome, lang: str) -> tuple[Outcome, View]:
     return outcome, v
 
 
-def main(request: RunRequest, servers: Options, adjust: Callable[[Experiment], tuple[Experiment, list[str]]]) -> int:
+def main(request: RunRequest, servers: Options, adjust: Callable[[Experiment], tuple[Experiment, list[Change]]]) -> int:
     """Run an experiment, show its report and return the exit code.
 
     `adjust` returns what the command line makes of the experiment.

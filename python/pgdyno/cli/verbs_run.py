@@ -15,6 +15,7 @@ from pgdyno.cli.takes import takes
 if TYPE_CHECKING:
     from pgdyno.run.provision import Options
     from pgdyno.spec.experiment import Experiment
+    from pgdyno.store.manifest import Change
 
 
 @takes(RunRequest)
@@ -32,7 +33,7 @@ def _servers(request: ServerRequest) -> Options:
     return Options(r.target, r.embedded, r.keep, r.force, r.replace, r.pg_bin, r.templates)
 
 
-def _adjusting(request: RunRequest) -> Callable[[Experiment], tuple[Experiment, list[str]]]:
+def _adjusting(request: RunRequest) -> Callable[[Experiment], tuple[Experiment, list[Change]]]:
     """Return what the options of `run` make of an experiment."""
     from pgdyno.cli import run as verb
 
@@ -66,15 +67,16 @@ def plan(request: RunRequest) -> None:
         servers=_servers(request.server),
         adjust=_adjusting(request),
         json_output=request.output.json_output,
+        lang=options.language(request.output.lang),
     )
     raise typer.Exit(code)
 
 
-def experiments() -> None:
+def experiments(lang: options.Lang = None) -> None:
     """List the ready-made experiments."""
     from pgdyno.cli import plan as planning
 
-    raise typer.Exit(planning.listing())
+    raise typer.Exit(planning.listing(options.language(lang)))
 
 
 def new(

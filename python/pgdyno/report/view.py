@@ -32,6 +32,7 @@ from pgdyno.report.charts import Chart
 from pgdyno.report.findings import Explained
 from pgdyno.report.heading import CaveatText
 from pgdyno.results.analysis import RunAnalysis
+from pgdyno.store.manifest import Change
 
 #: Trials that are drawn over time with all that was collected.
 _TIMELINES = 2
@@ -140,7 +141,7 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
         headline=_headline(run),
         reasons=_reasons(run),
         error=heading.error(data),
-        shrunk=[Name(x) for x in m.shrunk],
+        shrunk=[x.message if isinstance(x, Change) else Name(x) for x in m.shrunk],
         caveats=heading.caveats(data),
         why=findings.explained(found_causes, groups),
         not_judged=[n.message for n in run.diagnosis.not_judged],

@@ -23,6 +23,7 @@ from pgdyno.run.workloads import compiled, listing
 from pgdyno.spec import load as specs
 from pgdyno.spec.experiment import Axes, Experiment
 from pgdyno.store import manifest
+from pgdyno.store.manifest import Change
 
 #: Of a warehouse (clause 4.2.2).
 _TERMINALS = 10
@@ -42,7 +43,7 @@ class Prepared:
     #: Where run directories are made.
     runs: Path
     #: What --shrink changed.
-    shrunk: list[str]
+    shrunk: Sequence[Change | str]
     #: The run directory that is continued.
     resumed: Path | None = None
     #: What was typed, for the record.
@@ -85,7 +86,7 @@ def variables_for(data: AnyDataset, hot_set: float, tables: Sequence[touched.Tou
     return found
 
 
-def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, list[str]]], runs: Path) -> Prepared:
+def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, list[Change]]], runs: Path) -> Prepared:
     """Prepare an experiment, given by its name or its file.
 
     The path of a run directory continues that run. Raise SpecError if the experiment or a script is not valid. Raise

@@ -1,4 +1,4 @@
-"""`--shrink K`: an experiment made for a large machine, made small enough for a laptop. Says what it changed."""
+"""`--shrink K`: an experiment made for a large machine, made small enough for a laptop; with the changes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.values import size_bytes
+from pgdyno.store.manifest import Change
 
 #: What is left at least: of an instance and of a file system; seconds measured, seconds of warm-up, clients a core,
 #: tables.
@@ -13,43 +14,43 @@ SMALLEST_CPUS, SMALLEST_MEMORY_MB, SMALLEST_FILE_SYSTEM_MB = 0.25, 512, 6144
 SHORTEST_S, SHORTEST_WARMUP_S, FEWEST_CLIENTS, FEWEST_TABLES = 2.0, 0.5, 4, 4
 
 
-def shrunk(experiment: Experiment, k: float, cores: int, memory_bytes: int) -> tuple[Experiment, list[str]]:
-    """Return the experiment with rows, tables, durations and clients divided by `k`, and the changes in words.
+def shrunk(experiment: Experiment, k: float, cores: int, memory_bytes: int) -> tuple[Experiment, list[Change]]:
+    """Return the experiment with rows, tables, durations and clients divided by `k`, and the changes.
 
     The values do not fall below those that still give a meaningful result: 2 s of measurement, 4 clients per core, 4
     tables, one unit of scale.
     """
     data = experiment.model_dump()
-    changes: list[str] = []
+    changes: list[Change] = []
 
-    def divide(where: dict[str, Any], key: str, least: float, name: str) -> None:
+    def divide(where: dict[str, Any], key: str, least: float, what: str, of: str = "") -> None:
         value = where.get(key)
         if not isinstance(value, int | float) or isinstance(value, bool) or value <= least:
             return
         new = max(least, value / k)
         where[key] = max(1, round(new)) if isinstance(value, int) else round(new, 3)
         if where[key] != value:
-            changes.append(f"{name} {value:,} to {where[key]:,}")
+            changes.append(Change(what=what, of=of, before=f"{value:,}", after=f"{where[key]:,}"))
 
     for name, dataset in [("dataset", data["dataset"]), *data["datasets"].items()]:
         if dataset is not None:
-            divide(dataset, "tables", FEWEST_TABLES, f"{name}: tables")
-            divide(dataset, "scale", 1, f"{name}: scale")
-            divide(dataset, "rows", 1000, f"{name}: rows")
+            divide(dataset, "tables", FEWEST_TABLES, "tables", name)
+            divide(dataset, "scale", 1, "scale", name)
+            divide(dataset, "rows", 1000, "rows", name)
             for table, fill in dataset["fill"].items():
-                divide(fill, "rows", 1000, f"{name}: rows of {table}")
+                divide(fill, "rows", 1000, "rows", f"{name}.{table}")
     _fit_targets(data["targets"], k, cores, memory_bytes, changes)
     run = data["run"]
-    divide(run, "duration_s", SHORTEST_S, "seconds measured")
-    divide(run, "warmup_s", SHORTEST_WARMUP_S, "seconds of warm-up")
+    divide(run, "duration_s", SHORTEST_S, "duration")
+    divide(run, "warmup_s", SHORTEST_WARMUP_S, "warmup")
     if run["warmup_s"] == "steady":
-        divide(run, "warmup_limit_s", 10.0, "seconds of warm-up at most")
-    divide(run["between"], "pause_s", 0.1, "seconds between trials")
+        divide(run, "warmup_limit_s", 10.0, "warmup-limit")
+    divide(run["between"], "pause_s", 0.1, "pause")
     if run["interval_s"] > run["duration_s"] / 8:
         run["interval_s"] = max(0.05, round(run["duration_s"] / 8, 2))
-        changes.append(f"interval to {run['interval_s']:g} s")
+        changes.append(Change(what="interval", after=f"{run['interval_s']:g}"))
     if data["storage"] is not None:
-        divide(data["storage"], "seconds", 1.0, "storage probe: seconds a job")
+        divide(data["storage"], "seconds", 1.0, "probe")
         # What is measured briefly is measured in a small file.
         data["storage"]["size"] = data["storage"]["size"] and "256MB"
     for axes in data["axes"] if isinstance(data["axes"], list) else [data["axes"]]:
@@ -59,11 +60,11 @@ def shrunk(experiment: Experiment, k: float, cores: int, memory_bytes: int) -> t
                 new = [v if v <= least else max(least, round(v / k)) for v in values]
                 axes[axis] = list(dict.fromkeys(new))
                 if axes[axis] != values:
-                    changes.append(f"{axis} {_list(values)} to {_list(axes[axis])}")
+                    changes.append(Change(what="axis", of=axis, before=_list(values), after=_list(axes[axis])))
     return Experiment.model_validate(data), list(dict.fromkeys(changes))
 
 
-def _fit_targets(targets: dict[str, Any], k: float, cores: int, memory_bytes: int, changes: list[str]) -> None:
+def _fit_targets(targets: dict[str, Any], k: float, cores: int, memory_bytes: int, changes: list[Change]) -> None:
     """Instances become parts of this machine, the largest of them the whole of it; file systems shrink as rows do."""
     sized = [t for t in targets.values() if t["cpus"] or t["memory"]]
     most_cpus = max((t["cpus"] or 0 for t in sized), default=0)
@@ -71,18 +72,18 @@ def _fit_targets(targets: dict[str, Any], k: float, cores: int, memory_bytes: in
     for name, t in targets.items():
         if t["cpus"] and most_cpus > cores:
             was, t["cpus"] = t["cpus"], max(SMALLEST_CPUS, round(t["cpus"] * cores / most_cpus, 2))
-            changes.append(f"{name}: {was:g} cpus to {t['cpus']:g}")
+            changes.append(Change(what="cpus", of=name, before=f"{was:g}", after=f"{t['cpus']:g}"))
         # The client, and the page cache of others, need some as well.
         if t["memory"] and most_memory > memory_bytes // 2:
             share = size_bytes(t["memory"]) * (memory_bytes // 2) // most_memory
             was, t["memory"] = t["memory"], f"{max(SMALLEST_MEMORY_MB, share >> 20)}MB"
-            changes.append(f"{name}: {was} to {t['memory']}")
+            changes.append(Change(what="memory", of=name, before=str(was), after=t["memory"]))
         if t["file_system"]:
             was = t["file_system"]["size"]
             small = max(SMALLEST_FILE_SYSTEM_MB, round(size_bytes(was) / k) >> 20)
             if small < size_bytes(was) >> 20:
                 t["file_system"]["size"] = f"{small}MB"
-                changes.append(f"{name}: file system of {was} to {small}MB")
+                changes.append(Change(what="file-system", of=name, before=str(was), after=f"{small}MB"))
 
 
 def _list(values: list[Any]) -> str:

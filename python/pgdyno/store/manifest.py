@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from pgdyno.errors import UsageError
+from pgdyno.message import Message, Name, message
 from pgdyno.store.probe import Probe
 
 #: Of what this version writes.
@@ -37,6 +38,22 @@ class FileSystem(Part):
     type: str = ""
     device: str = ""
     options: str = ""
+
+
+class Change(Part):
+    """Change that --shrink made to an experiment."""
+
+    #: Id of the message, without `shrunk-`.
+    what: str
+    #: Dataset, table, target or axis that was changed.
+    of: str = ""
+    before: str = ""
+    after: str = ""
+
+    @property
+    def message(self) -> Message:
+        """Sentence about the change."""
+        return message(f"shrunk-{self.what}", of=Name(self.of), before=Name(self.before), after=Name(self.after))
 
 
 class Host(Part):
@@ -284,7 +301,8 @@ class Manifest(Part):
     #: The values of the axes that vary, as written.
     varied: dict[str, list[Any]] = {}
     #: What --shrink changed.
-    shrunk: list[str] = []
+    #: Changes by --shrink; sentences in runs of older versions.
+    shrunk: list[Change | str] = []
     #: The experiment as it was carried out, and its scripts: what a run that was cut off is continued by.
     experiment: dict[str, Any] | None = None
     scripts: dict[str, list[tuple[str, str, int]]] = {}

@@ -1,0 +1,25 @@
+# Plan of a run: servers, time, space, and what does not fit.
+plan-server-private = private
+plan-server-cluster = cluster
+plan-server-yours = yours
+n-trials = { $n } trials
+n-trials-one = { $n } trial
+n-configurations = { $n } configurations
+n-configurations-one = { $n } configuration
+plan-starts = , { $n } starts of the servers
+plan-varied = Varied besides workload, hot set and clients: { $axes }.
+plan-trials = { $trials }: { $configurations }, { $repetitions }{ $starts }, order { $order }; { $seconds } s each.
+plan-time = About { $total }: trials { $trials }, loading { $loading }{ $probe }.
+plan-probe = , storage probe { $time }
+plan-seconds = { $s } s
+plan-minutes = { $min } min { $s } s
+plan-hours = { $h } h { $min } min
+plan-space = { $needed } of tables and indexes in the temporary folder, plus WAL; { $free } are free, and it writes { $speed }.
+plan-space-elsewhere = { $needed } of tables and indexes in { $folder }, plus WAL.
+plan-size-open = No size given: a complete dataset of a target is used as it is.
+plan-setup = SQL statements of the experiment that it runs (setup): { $n }.
+plan-too-large = It does not fit: use --shrink, or set TMPDIR to a larger disk.
+plan-small-file-system = { $where }: a file system of { $size } is too small for { $needed }.
+plan-no-cluster = { $where }: there is no cluster in { $folder }: pgdyno cluster create makes one.
+plan-no-folder = { $where }: there is no folder { $folder }.
+plan-small-folder = { $where }: { $folder } has too little space for { $needed }.

@@ -1,0 +1,25 @@
+# 运行计划：服务器、时间、空间，以及放不下的部分。
+plan-server-private = 自建
+plan-server-cluster = 集群
+plan-server-yours = 已有
+n-trials = { $n } 次试验
+n-trials-one = { $n } 次试验
+n-configurations = { $n } 种配置
+n-configurations-one = { $n } 种配置
+plan-starts = ，服务器启动 { $n } 次
+plan-varied = 除负载、热数据比例和客户端数外还改变：{ $axes }。
+plan-trials = { $trials }：{ $configurations }，{ $repetitions }{ $starts }，顺序 { $order }；每次 { $seconds } 秒。
+plan-time = 约 { $total }：试验 { $trials }，装载 { $loading }{ $probe }。
+plan-probe = ，存储探测 { $time }
+plan-seconds = { $s } 秒
+plan-minutes = { $min } 分 { $s } 秒
+plan-hours = { $h } 小时 { $min } 分
+plan-space = 临时目录中表和索引共 { $needed }，另加 WAL；剩余空间 { $free }，写入速度 { $speed }。
+plan-space-elsewhere = { $folder } 中表和索引共 { $needed }，另加 WAL。
+plan-size-open = 未指定规模：目标上已有的完整数据集将原样使用。
+plan-setup = 将执行实验中的 SQL 语句（setup）：{ $n } 条。
+plan-too-large = 空间不足：请使用 --shrink，或把 TMPDIR 设到更大的磁盘。
+plan-small-file-system = { $where }：{ $size } 的文件系统放不下 { $needed }。
+plan-no-cluster = { $where }：{ $folder } 中没有集群；可用 pgdyno cluster create 创建。
+plan-no-folder = { $where }：没有目录 { $folder }。
+plan-small-folder = { $where }：{ $folder } 的空间放不下 { $needed }。
