@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from typing import Any
 
@@ -12,6 +13,12 @@ from pgdyno.errors import UsageError
 _SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 #: What a value looks like that holds a secret: a connection string or URI with a password in it, in any text.
 _LOOKS_SECRET = re.compile(r"pass(word|phrase|wd)?\s*=|://[^/\s]*@", re.IGNORECASE)
+#: Names of options, for suggestions.
+_OPTIONS = (
+    "host", "hostaddr", "port", "dbname", "user", "password", "passfile", "connect_timeout", "options", "sslmode",
+    "sslcert", "sslkey", "sslrootcert", "application_name", "target_session_attrs", "service", "gssencmode",
+    "channel_binding", "load_balance_hosts", "keepalives", "tcp_user_timeout", "client_encoding",
+)  # fmt: skip
 
 
 def read(text: str, *, named: str) -> dict[str, Any]:
@@ -23,14 +30,20 @@ def read(text: str, *, named: str) -> dict[str, Any]:
         return dict(libpq.parse(text))
     except libpq.LibpqError as e:
         raise UsageError(
-            f"{named} is not a connection string: {without_quoted(str(e))}",
+            f"{named} is not a connection string: {_without_quoted(str(e))}",
             'Write it as libpq reads it: "host=db1 port=5432 user=bench dbname=bench", or a postgresql:// URI.',
         ) from e
 
 
-def without_quoted(message: str) -> str:
-    """Libpq's message without the words that it quotes: of a string that it cannot read, they may be of a password."""
-    return re.sub(r'"[^"]*"', '"…"', " ".join(message.split()))
+def _without_quoted(message: str) -> str:
+    """Return libpq's message without the words that it quotes: they may be of a password.
+
+    Of an unknown option, name the known one that comes nearest.
+    """
+    quoted = re.findall(r'"([^"]*)"', message)
+    near = difflib.get_close_matches(quoted[0], _OPTIONS, 1, 0.7) if len(quoted) == 1 else []
+    hidden = re.sub(r'"[^"]*"', '"…"', " ".join(message.split()))
+    return f'{hidden} (did you mean "{near[0]}"?)' if near else hidden
 
 
 def holds_secret(text: str) -> bool:

@@ -323,7 +323,7 @@ def test_nonsense_on_the_command_line() -> None:
         (("run", "quick", "--repetitions", "99999999999"), ("--repetitions",)),
         (("run", "quick", "--target", "nonsense"), ("--target is not a connection string",)),
         (("run", "quick", "--embedded", "--target", "host=x"), ("contradict",)),
-        (("run", "quick", "--pg-bin", "/nonexistent"), ("there is no server in /nonexistent",)),
+        (("run", "quick", "--pg-bin", "/nonexistent"), ("there is no program postgres in /nonexistent",)),
         (("report", "/nonexistent"), ("there is no run directory /nonexistent",)),
     ):
         done = pgdyno(*args)

@@ -268,8 +268,9 @@ def test_a_run_that_is_going_on_is_not_continued(tmp_path: Path) -> None:
         ('[axes]\nversion = ["17"]', Options(pg_bin=Path("/x")), "--pg-bin, but the experiment names versions"),
         ('[targets.t]\nfile_system = { type = "xfs" }', Options(keep=True), "--keep, but targets.t has a file system"),
         ("[targets.t]\n", Options(target="host=x"), "--target, but the experiment names its own targets"),
-        ("", Options(target="host=x", embedded=True), "--target names a running server, and --embedded asks"),
+        ("", Options(target="host=x", embedded=True), "--embedded and --target contradict each other"),
         ("", Options(target="host=x", keep=True), "--keep keeps a private server"),
+        ("", Options(pg_bin=Path("/nowhere")), "--pg-bin: there is no program postgres in /nowhere"),
     ],
 )
 def test_what_cannot_go_with_a_server_is_said_before_anything_is_touched(

@@ -72,6 +72,7 @@ def main(request: DrillRequest, folder: Path) -> int:
 
 def _own(folder: Path, r: DrillRequest, options: Options) -> Drill:
     """Run a drill on a cluster of pgdyno's."""
+    _refuse_unknown(r.fault)
     cluster = ReplicatedCluster(folder)
     names = _faults(r.fault, cluster, r.modes)
     workload = Beside(r.workload, r.workload_clients, r.scale) if r.workload else None
@@ -273,11 +274,14 @@ def _faults(text: str | None, cluster: ReplicatedCluster, all_modes: bool) -> li
             and (cluster.record.disk_bytes or not f.needs_disk)
             and f.standbys < len(cluster.members)
         ]
-    names = [n.strip() for n in text.split(",")]
-    for name in names:
-        if name not in FAULTS:
-            raise UsageError(f"--fault: {name!r} is unknown", f"There are {', '.join(FAULTS)}.")
-    return names
+    return [n.strip() for n in text.split(",")]
+
+
+def _refuse_unknown(text: str | None) -> None:
+    """Raise UsageError for a fault that does not exist."""
+    for name in (text or "kill-primary").split(","):
+        if name.strip() not in (*FAULTS, "all"):
+            raise UsageError(f"--fault: {name.strip()!r} is unknown", f"There are {', '.join(FAULTS)}.")
 
 
 class _Rounds:

@@ -27,6 +27,10 @@ def axes_of(experiment: Experiment, fixed: Sequence[str], varied: Sequence[str])
     tpcc_workload = set(Tpcc.model_fields) if any(w.tpcc for w in experiment.workloads.values()) else set()
     scripts = " ".join(s.text or "" for w in experiment.workloads.values() for s in w.scripts)
     out: dict[str, Any] = {}
+    twice = {t.partition("=")[0].strip() for t in fixed} & {t.partition("=")[0].strip() for t in varied}
+    if twice:
+        name = min(twice)
+        raise UsageError(f"--set {name} and --vary {name} contradict each other", "Leave one of them out.")
     for option, texts in (("--set", fixed), ("--vary", varied)):
         for text in texts:
             name, equals, rest = text.partition("=")

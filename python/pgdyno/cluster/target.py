@@ -380,5 +380,7 @@ def _connect(conn: libpq.Connection, given_up: threading.Event) -> None:
 
 
 def clean(message: str) -> str:
-    """Return a server's message in one line."""
-    return one_line(message).removeprefix("connection is bad: ").removeprefix("connection failed: ")
+    """Return a message of a server or of libpq in one line, without libpq's hints."""
+    # Hints are indented, in every language, and pgdyno has its own.
+    lines = [line for line in message.splitlines() if not line.startswith("\t")]
+    return one_line("\n".join(lines)).removeprefix("connection is bad: ").removeprefix("connection failed: ")

@@ -73,7 +73,11 @@ def fit_csv(path: Path, x: str | None, y: str | None, group: str | None, until: 
             names = list(reader.fieldnames or [])
             rows = list(reader)
     except (OSError, UnicodeDecodeError) as e:
-        raise UsageError(f"cannot read {path}: {e}") from e
+        reason = getattr(e, "strerror", None) or "it is not a text file"
+        raise UsageError(
+            f"cannot read {path}: {reason}",
+            "Name a run directory, or a CSV file with a line of names and a line for each measurement.",
+        ) from e
     if len(names) < 2:
         raise UsageError(f"{path} has no columns", "A line of names, then a line for each measurement: cores,qps.")
     x, y = x or names[0], y or names[-1]

@@ -46,7 +46,10 @@ def refuse_contradictions(wish: Wish) -> None:
 
 def _two_servers(w: Wish) -> PgdynoError | None:
     if w.options.target is not None and w.options.embedded:
-        return SpecError("--target names a running server, and --embedded asks for a private one", "Give one of them.")
+        return SpecError(
+            "--embedded and --target contradict each other: one starts a private server, the other names a running one",
+            "Give one of them.",
+        )
     return None
 
 
@@ -70,6 +73,16 @@ def _embedded_but_named(w: Wish) -> PgdynoError | None:
     if w.options.embedded and there:
         return SpecError(
             f"--embedded, but targets.{min(there)} is there already", "Leave it out, or change the experiment."
+        )
+    return None
+
+
+def _no_programs(w: Wish) -> PgdynoError | None:
+    folder = w.options.pg_bin
+    if folder is not None and not (folder / "postgres").exists():
+        return SpecError(
+            f"--pg-bin: there is no program postgres in {folder}",
+            "Name the folder that holds postgres and initdb: pg_config --bindir.",
         )
     return None
 
@@ -161,6 +174,7 @@ RULES: tuple[Callable[[Wish], PgdynoError | None], ...] = (
     _embedded_but_named,
     _programs_of_a_cluster,
     _programs_and_versions,
+    _no_programs,
     _version_of_a_cluster,
     _change_of_a_database_used_as_it_is,
     _private_only,

@@ -45,6 +45,11 @@ def read(name_or_path: str) -> tuple[Experiment, str, Path | None]:
         text = (resources.files("pgdyno") / "experiments" / f"{name_or_path}.toml").read_text(encoding="utf-8")
         return parse(text, f"{name_or_path}.toml"), text, None
     path = Path(name_or_path)
+    if path.is_dir():
+        raise SpecError(
+            f"{path} is neither an experiment nor a run directory: it is a folder without a manifest.json",
+            f"Name a .toml file, a run directory, or a built-in experiment: {', '.join(names())}.",
+        )
     try:
         text = files.read_text(path)
     except (OSError, ValueError) as e:
