@@ -13,10 +13,10 @@ from typing import Literal
 #: seconds: a duration that need not be exact. MB/s: bytes per second.
 #: count: a whole number, or three digits. rows: a number of rows, e.g. 5 M. factor: three digits. two: two digits.
 #: plain: as many digits as the value has. rate: six digits at most. rate4: four.
-#: fixed: `digits` behind the point. whole: none.
+#: fixed: `digits` behind the point. whole: none. duration: seconds as people say them, e.g. 3 min 20 s.
 Unit = Literal[
     "share", "%", "percent", "half-width", "change", "times", "ms", "latency", "ns", "time", "seconds", "bytes", "MB/s",
-    "bytes/s", "/s", "", "count", "rows", "factor", "two", "plain", "rate", "rate4", "fixed", "whole",
+    "bytes/s", "/s", "", "count", "rows", "factor", "two", "plain", "rate", "rate4", "fixed", "whole", "duration",
 ]  # fmt: skip
 
 

@@ -350,3 +350,19 @@ def test_what_is_too_short_for_a_duet_is_said_with_what_would_do() -> None:
     assert "order random" in " ".join(short.out.split()) and "5 starts of the servers" in short.out
     # Nobody who wants trials one by one is told.
     assert "too short" not in pgdyno(*words, "--duration", "3", "--order", "random").err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("plan", "essd-100b", "--shrink", 10_000),
+        ("experiments",),
+        ("load", "tpcc", "--warehouses", 2, "--dry-run", "--disk-mbps", 100),
+    ],
+)
+def test_plans_are_written_in_chinese(words: tuple[object, ...]) -> None:
+    done = pgdyno(*words, "--lang", "zh")
+    assert done.code == 0 and re.search("[\u3400-\u9fff]", done.out), done
+    # Names of datasets, axes and options may stand beside each other; sentences may not.
+    assert re.findall(r"[a-z]+ [a-z]+ [a-z]+ [a-z]+", done.out) == []
+    assert pgdyno(*words).out != done.out

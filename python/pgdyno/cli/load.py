@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +13,9 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
+from pgdyno import i18n
 from pgdyno.cli import console
+from pgdyno.cli.options import language
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.requests import LoadRequest
 from pgdyno.cli.stopping import stoppable
@@ -28,8 +31,11 @@ from pgdyno.load.dataset import Dataset
 from pgdyno.load.plan import PROBE_BYTES_PER_SCALE, PROBE_SCALE, Plan, measure_disk
 from pgdyno.load.result import CHECK, Loaded
 from pgdyno.load.units import pg_size
+from pgdyno.message import Name, Text, message
+from pgdyno.report.cells import column
 from pgdyno.stream.events import Noted
 from pgdyno.stream.stream import RunStream
+from pgdyno.units import Quantity
 
 METHODS = ("auto", "copy", "direct", "server")
 
@@ -43,7 +49,7 @@ def main(request: LoadRequest) -> int:
     if r.plan:
         with stoppable():
             planned = _planned(dataset, r.data, r.disk_mbps)
-        _show_plan(planned, r.json_output)
+        _show_plan(planned, r.json_output, i18n.writer(language(r.lang)))
         return 0
     _refuse_unclear(r)
     stream = stream_for(errors, quiet=r.quiet)
@@ -58,7 +64,7 @@ def main(request: LoadRequest) -> int:
                 done, disk = _over_connections(dataset, r, stream), None
         finally:
             stream.close()
-    _show(dataset, done, disk, r.json_output)
+    _show(dataset, done, disk, r.json_output, i18n.writer(language(r.lang)))
     return 0
 
 
@@ -161,32 +167,33 @@ def _over_connections(dataset: Dataset, r: LoadRequest, stream: RunStream) -> Lo
 
 def _planned(dataset: Dataset, data: Path | None, disk_mbps: float | None) -> Plan:
     if disk_mbps is not None:
-        return Plan(dataset, disk_mbps * 1e6, "--disk-mbps")
+        return Plan(dataset, disk_mbps * 1e6)
     folder = resolved(data) if data is not None else Path(tempfile.gettempdir())
-    return Plan(dataset, measure_disk(folder), f"measured in {folder}")
+    return Plan(dataset, measure_disk(folder), str(folder))
 
 
-def _show_plan(p: Plan, json_output: bool) -> None:
+def _show_plan(p: Plan, json_output: bool, say: Callable[[Text], str]) -> None:
     if json_output:
         sys.stdout.write(json.dumps(p.as_json(), indent=2) + "\n")
         return
     out, tables = console.output(), p.dataset.tables
     table = Table(box=box.SIMPLE_HEAD, title=p.dataset.name, title_justify="left")
-    table.add_column("table")
+    table.add_column(say(message("column-table")))
     has_others = any(t.index_bytes for t in tables)
-    for name in ("rows", "heap", "key", "key level", *(["indexes"] if has_others else [])):
-        table.add_column(name, justify="right")
+    figures = [column(x) for x in ("rows", "heap", "key", "key level", "indexes")]
+    for c in figures if has_others else figures[:-1]:
+        table.add_column(say(c.title), justify="right")
     shown = tables if len(tables) <= 12 else [*tables[:3], *tables[-1:]]
     for t in shown:
         if t is tables[-1] and len(shown) < len(tables):
-            table.add_row(f"… {len(tables) - 4} more", "", "", "", "")
+            table.add_row(say(message("load-table-more", n=len(tables) - 4)), "", "", "", "")
         level = str(t.key_level) if t.key_bytes else ""
         table.add_row(
             t.name, f"{t.end - t.first:,}", pg_size(t.heap_bytes), pg_size(t.key_bytes) if t.key_bytes else "", level,
             *([pg_size(t.index_bytes) if t.index_bytes else ""] if has_others else []),
         )  # fmt: skip
     table.add_row(
-        "all",
+        say(message("load-all")),
         f"{p.dataset.rows:,}",
         pg_size(p.dataset.heap_bytes),
         pg_size(p.dataset.key_bytes),
@@ -195,42 +202,40 @@ def _show_plan(p: Plan, json_output: bool) -> None:
         style="bold",
     )
     out.print(table)
-    about = "" if all(t.even for t in tables) else "About "
-    what = "heaps, keys and other indexes" if has_others else "heaps and keys"
-    out.print(f"{about}{p.bytes:,} bytes in {what}; WAL and the free space map come on top.")
-    out.print(f"At {p.disk / 1e6:,.0f} MB/s ({p.disk_source}) the disk takes {duration(p.seconds)}.")
+    about = None if all(t.even for t in tables) else message("load-about")
+    what = message("load-heaps-indexes" if has_others else "load-heaps")
+    out.print(say(message("load-bytes", about=about, bytes=p.bytes, what=what)))
+    source = message("load-disk-measured", folder=Name(p.folder)) if p.folder else message("load-disk-given")
+    speed, time = Quantity(p.disk, "bytes/s"), Quantity(p.seconds, "duration")
+    out.print(say(message("load-disk", speed=speed, source=source, time=time)))
 
 
-def _show(dataset: Dataset, done: Loaded | None, disk: float | None, json_output: bool) -> None:
+def _show(
+    dataset: Dataset, done: Loaded | None, disk: float | None, json_output: bool, say: Callable[[Text], str]
+) -> None:
     if json_output:
         facts = None if done is None else {**asdict(done), "total_s": done.total_s, "disk_bytes_per_s": disk}
         sys.stdout.write(json.dumps({"dataset": dataset.name, "loaded": facts}, indent=2) + "\n")
         return
     out = console.output()
     if done is None:
-        out.print(f"{dataset.name}: it is there already; nothing was done.")
+        out.print(say(message("load-exists", name=Name(dataset.name))))
         return
     rate = done.dataset_bytes / done.total_s if done.total_s else 0
     phases = ", ".join(f"{name} {s:.2f} s" for name, s in done.phases_s.items() if name != CHECK)
-    out.print(
-        f"done in {done.total_s:.2f} s ({phases}): {done.rows:,} rows, {pg_size(done.dataset_bytes)}, "
-        f"{rate / 1e6:,.0f} MB/s by {done.method}",
-        soft_wrap=True,
+    sentence = message(
+        "load-done",
+        seconds=Quantity(done.total_s, "fixed", 2),
+        phases=Name(phases),
+        rows=done.rows,
+        size=Name(pg_size(done.dataset_bytes)),
+        speed=Quantity(rate, "bytes/s"),
+        method=Name(done.method),
     )
+    out.print(say(sentence), soft_wrap=True)
     writing = done.phases_s.get("generate", 0.0)
     if disk and writing:
-        out.print(
-            f"writing alone: {done.moved_bytes / writing / 1e6:,.0f} MB/s, synced; its disk takes "
-            f"{disk / 1e6:,.0f} MB/s by the same writer, measured just now",
-            soft_wrap=True,
-        )
+        speed = Quantity(done.moved_bytes / writing, "bytes/s")
+        out.print(say(message("load-writing", speed=speed, disk=Quantity(disk, "bytes/s"))), soft_wrap=True)
     if (checking := done.phases_s.get(CHECK)) is not None:
-        out.print(f"checked in {checking:.2f} s: population (clause 4.3) and consistency (clause 3.3.2) are right")
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them."""
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    hours, rest = divmod(round(seconds), 3600)
-    return f"{hours} h {rest // 60} min" if hours else f"{rest // 60} min {rest % 60} s"
+        out.print(say(message("load-checked", seconds=Quantity(checking, "fixed", 2))))

@@ -211,10 +211,10 @@ def _sentences(facts: dict[str, Any]) -> Iterator[Message]:
     )
     yield message(
         "plan-time",
-        total=_duration(facts["total_s"]),
-        trials=_duration(facts["trials_s"]),
-        loading=_duration(facts["load_s"]),
-        probe=message("plan-probe", time=_duration(facts["storage_s"])) if facts["storage_s"] else None,
+        total=Quantity(facts["total_s"], "duration"),
+        trials=Quantity(facts["trials_s"], "duration"),
+        loading=Quantity(facts["load_s"], "duration"),
+        probe=message("plan-probe", time=Quantity(facts["storage_s"], "duration")) if facts["storage_s"] else None,
     )
     elsewhere: dict[str, int] = {}
     for p in facts["places"]:
@@ -233,16 +233,6 @@ def _sentences(facts: dict[str, Any]) -> Iterator[Message]:
         yield message("plan-size-open")
     if facts["setup"]:
         yield message("plan-setup", n=facts["setup"])
-
-
-def _duration(seconds: float) -> Text:
-    """Return a duration as people say it."""
-    if seconds < 120:
-        return message("plan-seconds", s=Quantity(seconds, "fixed", digits=1))
-    hours, rest = divmod(round(seconds), 3600)
-    if hours:
-        return message("plan-hours", h=hours, min=rest // 60)
-    return message("plan-minutes", min=rest // 60, s=rest % 60)
 
 
 def listing(lang: str = "en") -> int:

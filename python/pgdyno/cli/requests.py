@@ -275,6 +275,7 @@ class LoadRequest:
         ),
     ] = False
     connect_timeout: options.ConnectTimeoutOf10 = 10.0
+    lang: options.Lang = None
     json_output: options.Json = False
     quiet: options.Quiet = False
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from rich import box
 from rich.table import Table
 
+from pgdyno import i18n
 from pgdyno.cli import console
 from pgdyno.cli.progress import Steps
 from pgdyno.cli.stopping import stoppable
 from pgdyno.collect.others import AtWork, others_at_work, words_for
 from pgdyno.errors import UsageError
 from pgdyno.load.units import pg_size
+from pgdyno.message import Name, Text, message
 from pgdyno.storage.probe import probe
 from pgdyno.store.probe import Probe, Stream
+from pgdyno.units import Quantity
 
 _UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
@@ -34,7 +38,16 @@ def bytes_of(text: str | None) -> int | None:
     return int(number) * unit
 
 
-def main(path: Path, *, seconds: float, size: str | None, threads: int | None, json_output: bool, quiet: bool) -> int:
+def main(
+    path: Path,
+    *,
+    seconds: float,
+    size: str | None,
+    threads: int | None,
+    json_output: bool,
+    quiet: bool,
+    lang: str = "en",
+) -> int:
     """Measures, shows, and returns the exit code."""
     errors = console.errors()
     with stoppable(), AtWork(), Steps(errors, quiet=quiet) as steps:
@@ -42,33 +55,33 @@ def main(path: Path, *, seconds: float, size: str | None, threads: int | None, j
             errors.print(words_for(others), soft_wrap=True)
         found = probe(path, seconds=seconds, size=bytes_of(size), threads=threads, watch=steps.show)
     if json_output:
-        sys.stdout.write(json.dumps(asdict(found), indent=2) + "\n")
+        sys.stdout.write(json.dumps(asdict(found) | {"caveats": [i18n.text(x) for x in found.limits]}, indent=2) + "\n")
     else:
-        _show(found)
+        _show(found, i18n.writer(lang))
     return 0
 
 
-def _show(p: Probe) -> None:
+def _show(p: Probe, say: Callable[[Text], str]) -> None:
     out = console.output()
-    for caveat in p.caveats:
-        out.print(f"! {caveat}")
-    out.print(f"{p.path}: {p.file_system} on {p.device}")
+    for limit in p.limits:
+        out.print(f"! {say(limit)}", markup=False)
+    where = {"path": Name(p.path), "file_system": Name(p.file_system), "device": Name(p.device)}
+    out.print(say(message("storage-where", **where)), markup=False)
     if p.jobs:
-        out.print(
-            f"{p.fio_version}: {p.threads} threads, 8 kB, 65% reads, a file of {pg_size(p.file_bytes)}, "
-            f"{p.seconds:g} s a job; direct: libaio, queue of 16; buffered: sync",
-        )
+        size, seconds = Name(pg_size(p.file_bytes)), Quantity(p.seconds, "plain")
+        out.print(say(message("storage-jobs", fio=Name(p.fio_version), threads=p.threads, size=size, seconds=seconds)))
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        table.add_column("latency in ms", no_wrap=True)
+        table.add_column(say(message("storage-latency")), no_wrap=True)
         for name in ("", "IOPS", "MB/s", "p50", "p95", "p99", "p99.9", "max"):
             table.add_column(name, justify="right" if name else "left", no_wrap=True)
         for job in p.jobs:
-            for title, which, stream in ((job.title, "read", job.read), ("", "write", job.write)):
-                table.add_row(title, which, *_figures(stream))
+            name = say(i18n.known(job.title, "job-") or Name(job.title))
+            for title, which, stream in ((name, "job-read", job.read), ("", "job-write", job.write)):
+                table.add_row(title, say(message(which)), *_figures(stream))
         out.print(table)
     if p.syncs:
         table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-        table.add_column("pg_test_fsync, one session", no_wrap=True)
+        table.add_column(say(message("storage-syncs")), no_wrap=True)
         for name in ("ops/s", "µs/op"):
             table.add_column(name, justify="right")
         group = ""

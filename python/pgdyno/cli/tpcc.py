@@ -12,6 +12,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from pgdyno import i18n
 from pgdyno.cli import as_json, console
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
@@ -23,6 +24,9 @@ from pgdyno.errors import TargetError, UsageError
 from pgdyno.format import one_line
 from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
+from pgdyno.message import Name, message
+from pgdyno.report.cells import column
+from pgdyno.report.tpcc import condition_title
 from pgdyno.run.workloads import functions, listing
 from pgdyno.spec.experiment import Tpcc
 from pgdyno.stream.events import CheckStarted, DatasetDone, Noted
@@ -30,7 +34,15 @@ from pgdyno.stream.stream import RunStream
 from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Checked, Condition, Connection, checked
 
 
-def check(conninfo: str | None, *, population: bool, connect_timeout_s: float, json_output: bool, quiet: bool) -> int:
+def check(
+    conninfo: str | None,
+    *,
+    population: bool,
+    connect_timeout_s: float,
+    json_output: bool,
+    quiet: bool,
+    lang: str = "en",
+) -> int:
     """Check the TPC-C dataset of a server, show the results and return the exit code."""
     if conninfo is None and not targets.named_by_environment():
         raise UsageError("check which server?", "--target CONNINFO, or PGHOST.")
@@ -53,7 +65,7 @@ def check(conninfo: str | None, *, population: bool, connect_timeout_s: float, j
     if json_output:
         as_json.write({"dataset": name, "holds": all(c.holds for c in found), "checks": [c.as_json() for c in found]})
     else:
-        show_checked(found)
+        show_checked(found, lang)
     return 0 if all(c.holds for c in found) else 1
 
 
@@ -77,15 +89,18 @@ def dataset_in(conn: Connection, target: Target) -> tuple[str, int]:
     return name, int(match[1]) if match else 1
 
 
-def show_checked(found: Iterable[Checked]) -> None:
+def show_checked(found: Iterable[Checked], lang: str = "en") -> None:
     """Print the results of the checks as a table."""
-    table = Table(box=box.SIMPLE_HEAD)
-    for name in ("clause", "condition", ""):
-        table.add_column(name)
+    say, table = i18n.writer(lang), Table(box=box.SIMPLE_HEAD)
+    for name in ("clause", "condition", "result"):
+        table.add_column(say(column(name).title))
     table.add_column("s", justify="right")
     for c in found:
-        words = Text("holds", style="green") if c.holds else Text(f"{c.broken:,} times, e.g. {c.example}", style="red")
-        table.add_row(c.clause, c.title, words, f"{c.seconds:.2f}")
+        result = message("condition-holds")
+        if not c.holds:
+            result = message("checked-times", n=c.broken, example=Name(c.example))
+        words = Text(say(result), style="green" if c.holds else "red")
+        table.add_row(c.clause, say(condition_title(c.clause, c.title)), words, f"{c.seconds:.2f}")
     console.output().print(table)
 
 

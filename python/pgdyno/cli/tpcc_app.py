@@ -24,6 +24,7 @@ def check(
         typer.Option("--population", help="Check also the initial population (clause 4.3.3); transactions change it."),
     ] = False,
     connect_timeout: options.ConnectTimeoutOf10 = 10.0,
+    lang: options.Lang = None,
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -35,7 +36,12 @@ def check(
 
     raise typer.Exit(
         verb.check(
-            target, population=population, connect_timeout_s=connect_timeout, json_output=json_output, quiet=quiet
+            target,
+            population=population,
+            connect_timeout_s=connect_timeout,
+            json_output=json_output,
+            quiet=quiet,
+            lang=options.language(lang),
         )
     )
 

@@ -42,6 +42,7 @@ def storage(
             rich_help_panel=options.MEASURING,
         ),
     ] = None,
+    lang: options.Lang = None,
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
@@ -51,4 +52,14 @@ def storage(
     """
     from pgdyno.cli import storage as verb
 
-    raise typer.Exit(verb.main(path, seconds=seconds, size=size, threads=threads, json_output=json_output, quiet=quiet))
+    raise typer.Exit(
+        verb.main(
+            path,
+            seconds=seconds,
+            size=size,
+            threads=threads,
+            json_output=json_output,
+            quiet=quiet,
+            lang=options.language(lang),
+        )
+    )

@@ -135,6 +135,8 @@ def quantity(q: Quantity, lang: str = "en") -> str:
             return quantity(Quantity(q.value, "ns"), lang) if q.value else f"0 {_unit('ms', lang)}"
         case "seconds":
             return _span(q.value, lang)
+        case "duration":
+            return _duration(q.value, lang)
         case "bytes":
             return size(q.value)
         case "MB/s":
@@ -166,6 +168,14 @@ def _share(p: Share, lang: str) -> str:
 def _span(seconds: float, lang: str) -> str:
     number, unit = span(seconds).split(" ")
     return f"{number} {_unit(unit, lang)}"
+
+
+def _duration(seconds: float, lang: str) -> str:
+    if seconds < 120:
+        return f"{seconds:.1f} {_unit('s', lang)}"
+    hours, rest = divmod(round(seconds), 3600)
+    minutes = f"{rest // 60} {_unit('min', lang)}"
+    return f"{hours} {_unit('h', lang)} {minutes}" if hours else f"{minutes} {rest % 60} {_unit('s', lang)}"
 
 
 def _unit(name: str, lang: str) -> str:

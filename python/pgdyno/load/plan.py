@@ -34,8 +34,8 @@ class Plan:
     dataset: Dataset
     #: Bytes per second that are written durably.
     disk: float
-    #: Where that figure comes from.
-    disk_source: str
+    #: Folder in which that figure was measured; empty: it was given.
+    folder: str = ""
 
     @property
     def bytes(self) -> int:
@@ -67,7 +67,7 @@ class Plan:
             "key_bytes": self.dataset.key_bytes,
             "index_bytes": self.dataset.index_bytes,
             "disk_bytes_per_s": self.disk,
-            "disk_source": self.disk_source,
+            "disk_source": f"measured in {self.folder}" if self.folder else "--disk-mbps",
             "seconds_at_disk_speed": self.seconds,
             "tables": tables,
         }

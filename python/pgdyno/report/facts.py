@@ -123,9 +123,10 @@ def storage(data: RunData) -> Table:
 
 def _storage_note(probes: Sequence[Probe]) -> list[Text]:
     p = probes[0]
-    said = dict.fromkeys(c for x in probes for c in x.caveats)
-    sentences = [f"{c[:1].upper()}{c[1:]}." for c in said]
-    caveats = [i18n.known(c, "probe-") or Name(c) for c in sentences]
+    caveats: list[Text] = []
+    for limit in (x for probe in probes for x in probe.limits):
+        if limit not in caveats:
+            caveats.append(limit)
     seconds = Quantity(p.seconds, "plain")
     size = Quantity(p.file_bytes, "bytes")
     return [message("note-storage", size=size, threads=p.threads, seconds=seconds), *caveats]

@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from pgdyno import i18n
 from pgdyno.judge.groups import Group, variant_column
 from pgdyno.message import Message, Name, Text, counted, listed, message
 from pgdyno.model import UNCOUNTED
@@ -397,6 +396,12 @@ def drawn(run: RunAnalysis) -> Table:
     )
 
 
+def condition_title(clause: str, title: str) -> Text:
+    """Return the title of a condition by its clause; conditions of the initial population have English titles."""
+    section, _, number = clause.rpartition(".")
+    return message(f"condition-{number}") if section == "3.3.2" else Name(title)
+
+
 def checks(data: RunData) -> Table:
     """Return the table of the consistency conditions that were checked after trials."""
     found: dict[tuple[str, str], list[tuple[int, dict[str, Any]]]] = {}
@@ -410,8 +415,7 @@ def checks(data: RunData) -> Table:
             number, first = broken[0]
             example = Name(str(first["example"]))
             result = message("condition-broken", n=int(first["broken"]), trial=number, example=example)
-        condition = i18n.known(title, "condition-") or Name(title)
-        rows.append(cells([clause, condition, len(times), result]))
+        rows.append(cells([clause, condition_title(clause, title), len(times), result]))
     return Table(
         "checks",
         message("table-checks"),

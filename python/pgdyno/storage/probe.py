@@ -14,7 +14,7 @@ from pgdyno.collect import host
 from pgdyno.errors import LocalError
 from pgdyno.interrupt import signals_held
 from pgdyno.storage import fio, sync
-from pgdyno.store.probe import Probe
+from pgdyno.store.probe import Probe, ProbeCaveat
 
 #: As much as the published probes used; less where the disk is small.
 _LARGEST = 10 << 30
@@ -46,17 +46,11 @@ def probe(
         )
     where = host.file_system(path)
     n = threads or min(64, 16 * host.cores())
-    caveats = []
+    caveats: list[ProbeCaveat | str] = []
     if wanted < 2 * host.memory_bytes():
-        caveats.append(
-            "the file is smaller than twice the memory: the buffered jobs tell of the page cache more than of the "
-            "storage (--size sets a larger one)"
-        )
+        caveats.append(ProbeCaveat("small"))
     if seconds < 30:
-        caveats.append(
-            "short: storage with a burst allowance or a write cache shows its best; --seconds 180 is what published "
-            "figures use"
-        )
+        caveats.append(ProbeCaveat("short"))
     fio_program, fsync_program = shutil.which("fio"), _pg_test_fsync()
     per_sync = max(1, round(seconds / 10))
     total = (len(fio.JOBS) * (seconds + fio.RAMP_S) if fio_program else 0) + (17 * per_sync if fsync_program else 0)
@@ -65,9 +59,7 @@ def probe(
         # In another account's folder with its rights: any name there may be a link, laid at any moment.
         account = owner_of(path)
         if fsync_program is not None and not account.can_run(fsync_program):
-            caveats.append(
-                f"pg_test_fsync was left out: {account.name}, who owns the folder, cannot run {fsync_program}"
-            )
+            caveats.append(ProbeCaveat("not-runnable", {"account": account.name, "program": str(fsync_program)}))
             fsync_program = None
         with ExitStack() as stack:
             # Interrupted just when the folder is there, it would be nobody's.
@@ -79,7 +71,7 @@ def probe(
                 syncs = sync.run(fsync_program, folder, account, per_sync)
                 passed += 17 * per_sync
             elif _pg_test_fsync() is None:
-                caveats.append("pg_test_fsync was not found: it comes with PostgreSQL's server, or pgdyno[embedded]")
+                caveats.append(ProbeCaveat("no-fsync"))
             if fio_program is not None:
                 jobs = fio.run(
                     fio_program,
@@ -91,7 +83,7 @@ def probe(
                     watch=lambda title, k: watch(title, passed + k * (seconds + fio.RAMP_S), total),
                 )
             else:
-                caveats.append("fio was not found, so its jobs are missing: apt-get install fio, dnf install fio")
+                caveats.append(ProbeCaveat("no-fio"))
     except OSError as e:
         raise LocalError(f"cannot measure in {path}: {e.strerror}", "Name a folder that you may write to.") from e
     return Probe(

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from pgdyno import i18n
+from pgdyno.message import Message, Name, Text
+
 
 @dataclass(frozen=True)
 class Stream:
@@ -45,6 +48,19 @@ class SyncMethod:
 
 
 @dataclass(frozen=True)
+class ProbeCaveat:
+    """Limit of a probe's figures: an id in the catalogues, without `probe-`, and its arguments."""
+
+    id: str
+    args: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def message(self) -> Message:
+        """Sentence about it."""
+        return Message(f"probe-{self.id}", {name: Name(text) for name, text in self.args.items()})
+
+
+@dataclass(frozen=True)
 class Probe:
     """A storage probe of a folder."""
 
@@ -58,5 +74,15 @@ class Probe:
     fio_version: str = ""
     jobs: list[FioJob] = field(default_factory=list)
     syncs: list[SyncMethod] = field(default_factory=list)
-    #: What could not be measured, or limits what the figures say; with the remedy.
-    caveats: list[str] = field(default_factory=list)
+    #: What could not be measured, or limits what the figures say; in records of older versions sentences.
+    caveats: list[ProbeCaveat | str] = field(default_factory=list)
+
+    @property
+    def limits(self) -> list[Text]:
+        """Caveats as messages."""
+        return [c.message if isinstance(c, ProbeCaveat) else _older(c) for c in self.caveats]
+
+
+def _older(sentence: str) -> Text:
+    whole = f"{sentence[:1].upper()}{sentence[1:]}."
+    return i18n.known(whole, "probe-") or Name(whole)

@@ -1,4 +1,4 @@
-# Plan of a run: servers, time, space, and what does not fit.
+# Plans, loads, checks and probes, as the terminal shows them.
 plan-server-private = private
 plan-server-cluster = cluster
 plan-server-yours = yours
@@ -11,9 +11,6 @@ plan-varied = Varied besides workload, hot set and clients: { $axes }.
 plan-trials = { $trials }: { $configurations }, { $repetitions }{ $starts }, order { $order }; { $seconds } s each.
 plan-time = About { $total }: trials { $trials }, loading { $loading }{ $probe }.
 plan-probe = , storage probe { $time }
-plan-seconds = { $s } s
-plan-minutes = { $min } min { $s } s
-plan-hours = { $h } h { $min } min
 plan-space = { $needed } of tables and indexes in the temporary folder, plus WAL; { $free } are free, and it writes { $speed }.
 plan-space-elsewhere = { $needed } of tables and indexes in { $folder }, plus WAL.
 plan-size-open = No size given: a complete dataset of a target is used as it is.
@@ -23,3 +20,21 @@ plan-small-file-system = { $where }: a file system of { $size } is too small for
 plan-no-cluster = { $where }: there is no cluster in { $folder }: pgdyno cluster create makes one.
 plan-no-folder = { $where }: there is no folder { $folder }.
 plan-small-folder = { $where }: { $folder } has too little space for { $needed }.
+load-table-more = … { $n } more
+load-all = all
+load-about = About{ " " }
+load-bytes = { $about }{ $bytes } bytes in { $what }; WAL and the free space map come on top.
+load-heaps = heaps and keys
+load-heaps-indexes = heaps, keys and other indexes
+load-disk = At { $speed } ({ $source }) the disk takes { $time }.
+load-disk-given = --disk-mbps
+load-disk-measured = measured in { $folder }
+load-exists = { $name }: it exists already; nothing was done.
+load-done = done in { $seconds } s ({ $phases }): { $rows } rows, { $size }, { $speed } by { $method }
+load-writing = writing alone: { $speed }, synced; its disk takes { $disk } by the same writer, measured just now
+load-checked = checked in { $seconds } s: population (clause 4.3) and consistency (clause 3.3.2) are right
+checked-times = { $n } times, e.g. { $example }
+storage-where = { $path }: { $file_system } on { $device }
+storage-jobs = { $fio }: { $threads } threads, 8 kB, 65% reads, a file of { $size }, { $seconds } s per job; direct: libaio, queue of 16; buffered: sync
+storage-latency = latency in ms
+storage-syncs = pg_test_fsync, one session

@@ -1,4 +1,4 @@
-# 运行计划：服务器、时间、空间，以及放不下的部分。
+# 终端显示的计划、装载、检查和存储探测。
 plan-server-private = 自建
 plan-server-cluster = 集群
 plan-server-yours = 已有
@@ -11,9 +11,6 @@ plan-varied = 除负载、热数据比例和客户端数外还改变：{ $axes }
 plan-trials = { $trials }：{ $configurations }，{ $repetitions }{ $starts }，顺序 { $order }；每次 { $seconds } 秒。
 plan-time = 约 { $total }：试验 { $trials }，装载 { $loading }{ $probe }。
 plan-probe = ，存储探测 { $time }
-plan-seconds = { $s } 秒
-plan-minutes = { $min } 分 { $s } 秒
-plan-hours = { $h } 小时 { $min } 分
 plan-space = 临时目录中表和索引共 { $needed }，另加 WAL；剩余空间 { $free }，写入速度 { $speed }。
 plan-space-elsewhere = { $folder } 中表和索引共 { $needed }，另加 WAL。
 plan-size-open = 未指定规模：目标上已有的完整数据集将原样使用。
@@ -23,3 +20,21 @@ plan-small-file-system = { $where }：{ $size } 的文件系统放不下 { $need
 plan-no-cluster = { $where }：{ $folder } 中没有集群；可用 pgdyno cluster create 创建。
 plan-no-folder = { $where }：没有目录 { $folder }。
 plan-small-folder = { $where }：{ $folder } 的空间放不下 { $needed }。
+load-table-more = … 另有 { $n } 个
+load-all = 合计
+load-about = 约 
+load-bytes = { $what }共{ $about }{ $bytes } 字节；WAL 和空闲空间映射另计。
+load-heaps = 堆和主键
+load-heaps-indexes = 堆、主键和其他索引
+load-disk = 按 { $speed }（{ $source }）计算，磁盘需要 { $time }。
+load-disk-given = --disk-mbps
+load-disk-measured = 在 { $folder } 中测得
+load-exists = { $name }：已经存在，未做任何操作。
+load-done = 用时 { $seconds } 秒（{ $phases }）：{ $rows } 行，{ $size }，{ $speed }，方式 { $method }
+load-writing = 仅写入：{ $speed }，已同步；同一写入方式刚刚测得磁盘为 { $disk }
+load-checked = 检查用时 { $seconds } 秒：初始数据（4.3 条）和一致性（3.3.2 条）均正确
+checked-times = { $n } 处，例如 { $example }
+storage-where = { $path }：{ $device } 上的 { $file_system }
+storage-jobs = { $fio }：{ $threads } 个线程，8 kB，65% 读，文件 { $size }，每项 { $seconds } 秒；direct：libaio，队列深度 16；buffered：sync
+storage-latency = 延迟（毫秒）
+storage-syncs = pg_test_fsync，单会话
