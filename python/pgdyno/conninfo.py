@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Any
 
@@ -40,8 +39,11 @@ def _without_quoted(message: str) -> str:
 
     Of an unknown option, name the known one that comes nearest.
     """
+    # Only here: it would be a fiftieth of the start of pgbench.
+    from difflib import get_close_matches
+
     quoted = re.findall(r'"([^"]*)"', message)
-    near = difflib.get_close_matches(quoted[0], _OPTIONS, 1, 0.7) if len(quoted) == 1 else []
+    near = get_close_matches(quoted[0], _OPTIONS, 1, 0.7) if len(quoted) == 1 else []
     hidden = re.sub(r'"[^"]*"', '"…"', " ".join(message.split()))
     return f'{hidden} (did you mean "{near[0]}"?)' if near else hidden
 

@@ -106,6 +106,7 @@ def entry() -> NoReturn:
     from pgdyno.interrupt import Terminated
 
     streams.prepare()
+    streams.clean_warnings()
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import logging
 import os
 import sys
 from typing import Any, NoReturn, TextIO, cast
@@ -49,18 +48,22 @@ def prepare() -> None:
             os.open(os.devnull, os.O_RDWR)
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = cast(TextIO, _Lossy(sys.stderr or open(2, "w", closefd=False)))  # noqa: SIM115
-    logging.lastResort = _Cleaned(logging.WARNING)
 
 
-class _Cleaned(logging.Handler):
+def clean_warnings() -> None:
     """Print libraries' warnings as our own messages, cleaned and bounded: they may hold a server's words."""
+    # Only here: a run of pgbench needs no library that warns, and a tenth of its start would go into the import.
+    import logging
 
-    _MOST = 20
+    class Cleaned(logging.Handler):
+        most = 20
 
-    def emit(self, record: logging.LogRecord) -> None:
-        self._MOST -= 1
-        if self._MOST >= 0:
-            say(f"{record.name}: {record.getMessage()}")
+        def emit(self, record: logging.LogRecord) -> None:
+            self.most -= 1
+            if self.most >= 0:
+                say(f"{record.name}: {record.getMessage()}")
+
+    logging.lastResort = Cleaned(logging.WARNING)
 
 
 def give_up_output() -> None:

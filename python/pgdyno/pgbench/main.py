@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 
 from pgdyno import __version__
 from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM
@@ -11,8 +12,11 @@ from pgdyno.interrupt import Terminated
 from pgdyno.pgbench.messages import Exit, log
 
 
-def main(arguments: list[str]) -> int:
-    """Run a command line and return the exit code. 0: done; 1: could not begin; 2: ended early or incomplete."""
+def main(arguments: list[str], clean_warnings: Callable[[], None] = lambda: None) -> int:
+    """Run a command line and return the exit code. 0: done; 1: could not begin; 2: ended early or incomplete.
+
+    `clean_warnings` is called before libraries are imported that may warn.
+    """
     from pgdyno.pgbench import usage
 
     first = arguments[0] if arguments else ""
@@ -27,6 +31,7 @@ def main(arguments: list[str]) -> int:
 
         o = parse(arguments, os.environ)
         if o.initialize:
+            clean_warnings()
             from pgdyno.pgbench import initialize
 
             return initialize.run(o)
