@@ -110,7 +110,7 @@ def test_patroni_keeps_what_its_mode_promises(cluster: Patroni, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
-        ('name = "x"', 2, "members: Field required"),
+        ('name = "x"', 2, "members: is missing"),
         ('name = "x"\n[members]\na = "host=/x"\n[faults]\nk = "true"', 2, "members"),
         ('name = "x"\n[members]\na = "host=/x password=y"\nb = "host=/z"\n[faults]\nk = "true"', 2, "password"),
         (
@@ -122,6 +122,7 @@ def test_patroni_keeps_what_its_mode_promises(cluster: Patroni, tmp_path: Path, 
         ('name = "x"\n[members]\na = "host=/x"\nb = "host=/z"\n[faults]\nk = "true"', 3, "would break it: k on a, b"),
         ('name = "x"\n[members]\na = "host=/x"\nb = "host=/z"\n[faults]\nkill-primary = "true"', 3, "--i-know-this"),
         ("name =", 2, "Invalid value"),
+        ('name = "x"\nrecovr = "true"', 2, "cluster.toml:2: recovr: unknown key; did you mean recover?"),
     ],
 )
 def test_a_file_that_is_wrong_breaks_nothing(tmp_path: Path, text: str, code: int, words: str) -> None:

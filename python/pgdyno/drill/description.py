@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, field_validator
 from pgdyno import conninfo as conninfos
 from pgdyno import files
 from pgdyno.errors import SpecError
-from pgdyno.spec.load import mistakes
+from pgdyno.spec.load import describe, mistakes
 from pgdyno.spec.values import Name, Strict
 
 
@@ -47,12 +47,14 @@ def read(path: Path) -> Description:
 
     Raise SpecError if it cannot be read or is not valid.
     """
+    text = ""
     try:
-        return Description.model_validate(tomllib.loads(files.read_text(path)))
+        text = files.read_text(path)
+        return Description.model_validate(tomllib.loads(text))
     except ValidationError as e:
-        lines = [
-            f"{path}: {'.'.join(map(str, m['loc']))}: {m['msg'].removeprefix('Value error, ')}" for m in mistakes(e)
-        ]
+        # A value may hold a password.
+        keys = list(Description.model_fields)
+        lines = [describe(text, str(path), m, keys, shows_value=False) for m in mistakes(e)]
         raise SpecError("\n".join(lines), "docs/guide/replication.md shows such a file.") from e
     except (OSError, ValueError) as e:
         raise SpecError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import tomllib
+from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -101,7 +102,7 @@ def parse(text: str, file: str) -> Experiment:
     try:
         return Experiment.model_validate(data)
     except ValidationError as e:
-        lines = [_describe(text, file, error) for error in mistakes(e)]
+        lines = [describe(text, file, error) for error in mistakes(e)]
         raise SpecError("\n".join(lines), "pgdyno new FILE writes an experiment with every key explained.") from e
 
 
@@ -121,12 +122,15 @@ def mistakes(e: ValidationError) -> list[Any]:
     return [x for x in errors if meant(x)]
 
 
-def wording(error: Any) -> str:
-    """Return what is wrong with a value, in pgdyno's words where pydantic has its own."""
+def wording(error: Any, keys: Sequence[str] = ()) -> str:
+    """Return what is wrong with a value, in pgdyno's words where pydantic has its own.
+
+    `keys` are the known keys; by default those of experiments.
+    """
     if error["type"] == "missing":
         return "is missing"
     if error["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(error["loc"][-1]), _keys(), 1)
+        near = difflib.get_close_matches(str(error["loc"][-1]), keys or _keys(), 1)
         return "unknown key" + (f"; did you mean {near[0]}?" if near else "")
     message: str = error["msg"]
     return message.removeprefix("Value error, ").replace("Input should be", "must be")
@@ -139,7 +143,8 @@ def _keys() -> list[str]:
     return sorted({key for part in (schema, *schema.get("$defs", {}).values()) for key in part.get("properties", {})})
 
 
-def _describe(text: str, file: str, error: Any) -> str:
+def describe(text: str, file: str, error: Any, keys: Sequence[str] = (), *, shows_value: bool = True) -> str:
+    """Return a mistake with its file, line and key. See `wording`."""
     # Pydantic puts the alternatives of a union into the path; only what the user wrote is of use to them.
     path = [
         str(p)
@@ -147,9 +152,9 @@ def _describe(text: str, file: str, error: Any) -> str:
         if isinstance(p, int) or not str(p).startswith(("literal", "constrained", "list[", "function-", "alternative-"))
     ]
     key = ".".join(path) or "the file"
-    message = wording(error)
+    message = wording(error, keys)
     value = error.get("input")
-    shown = f" (it is {value!r})" if isinstance(value, str | int | float | bool) else ""
+    shown = f" (it is {value!r})" if shows_value and isinstance(value, str | int | float | bool) else ""
     line = _line_of(text, path)
     return f"{file}{f':{line}' if line else ''}: {key}: {message}{shown}"
 
