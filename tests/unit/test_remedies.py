@@ -53,3 +53,15 @@ def test_who_refused_has_the_same_remedy_whichever_connection_it_was(prefix: str
     """psycopg's words before libpq's are none of the server's."""
     refused = 'connection to server on socket "/s/.s.PGSQL.5432" failed: FATAL:  too many connections for role "x"'
     assert "Raise its limit" in remedy_for(clean(prefix + refused))
+
+
+def test_reasons_of_several_hosts_are_apart_and_without_libpqs_hints() -> None:
+    text = (
+        'connection to server on socket "/x/.s.PGSQL.5432" failed: Datei oder Verzeichnis nicht gefunden\n'
+        "\tLäuft der Server lokal und akzeptiert er Verbindungen auf diesem Socket?\n"
+        'connection to server at "db2", port 5432 failed: FATAL:  the database system is starting up\n'
+    )
+    assert clean(text) == (
+        'connection to server on socket "/x/.s.PGSQL.5432" failed: Datei oder Verzeichnis nicht gefunden; '
+        'connection to server at "db2", port 5432 failed: FATAL: the database system is starting up'
+    )

@@ -383,4 +383,8 @@ def clean(message: str) -> str:
     """Return a message of a server or of libpq in one line, without libpq's hints."""
     # Hints are indented, in every language, and pgdyno has its own.
     lines = [line for line in message.splitlines() if not line.startswith("\t")]
-    return one_line("\n".join(lines)).removeprefix("connection is bad: ").removeprefix("connection failed: ")
+    return (
+        one_line("; ".join(line.strip() for line in lines if line.strip()))
+        .removeprefix("connection is bad: ")
+        .removeprefix("connection failed: ")
+    )
