@@ -15,7 +15,7 @@ from pgdyno import i18n
 from pgdyno.format import plus_minus
 from pgdyno.message import Message, Name, message
 from pgdyno.model import Caveat, TrialPlan
-from pgdyno.report import html, markdown, names, resources, summary, terminal, view, write
+from pgdyno.report import html, markdown, names, resources, summary, tables, terminal, view, write
 from pgdyno.report.cells import COUNT, DASH, HALF_WIDTH, MS, PERCENT, SIZE, Column, Table, cells, column
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
@@ -464,3 +464,18 @@ def test_what_went_wrong_in_trials_stands_above_the_answer(tmp_path: Path, lang:
 def test_a_run_that_went_wrong_says_so_first(tmp_path: Path) -> None:
     lines = shown(tmp_path, plans=synthetic.plans([8], 1), manifest={"error": "the disk is full"})
     assert lines[0] == "This run went wrong: the disk is full"
+
+
+def test_work_per_row_does_not_grow_with_the_number_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten thousand trials have thousands of configurations: what is one fact of a run is looked for once a table."""
+    calls = []
+    counted = tables.variant_column
+    monkeypatch.setattr(tables, "variant_column", lambda groups: calls.append(len(groups)) or counted(groups))
+    asked = []
+    for n in (3, 30):
+        plans = synthetic.plans(list(range(1, n + 1)), 1)
+        run = synthetic.make_run(tmp_path, plans, lambda *_: 100.0, intervals=3, name=f"r{n}")
+        calls.clear()
+        view.build(RunAnalysis(reading.read(run)))
+        asked.append(len(calls))
+    assert asked[0] == asked[1], asked

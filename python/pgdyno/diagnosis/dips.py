@@ -46,6 +46,9 @@ def dips_of(r: Recorded) -> list[Dip]:
     if len(rows) < 10:
         return []
     tps = np.array([x.committed / ((x.end_ns - x.start_ns) / 1e9) for x in rows])
+    if tps.min() >= max(_BELOW, _NOTHING) * tps.max():
+        # No interval can be a dip: what lies around it is at most the greatest.
+        return []
     half = min(_AROUND, len(tps)) // 2
     around = np.array([np.median(tps[max(0, i - half) : i + half + 1]) for i in range(len(tps))])
     if not r.rate_changes:

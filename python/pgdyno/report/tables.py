@@ -73,9 +73,14 @@ def label_columns(groups: Sequence[Group]) -> list[Column]:
     ]  # fmt: skip
 
 
-def labels(g: Group, groups: Sequence[Group]) -> list[Cell]:
-    """Return the cells that name a configuration."""
-    return cells([g.workload, *([g.variant] if variant_column(list(groups)) else []), g.hot_set, g.clients])
+def labels(g: Group, *, variants: bool) -> list[Cell]:
+    """Return the cells that name a configuration, for the columns of `label_columns`."""
+    return cells([g.workload, *([g.variant] if variants else []), g.hot_set, g.clients])
+
+
+def has_variants(groups: Sequence[Group]) -> bool:
+    """Return True if tables of these configurations have a column for variants."""
+    return bool(variant_column(list(groups)))
 
 
 def _place_of(m: Manifest, g: Group) -> Place | None:
@@ -158,14 +163,14 @@ def ingest(groups: Sequence[Group]) -> Table:
 
 def detail(run: RunAnalysis) -> Table:
     """Return the table of throughput and latency, with a row for each configuration."""
-    rows = []
+    rows, variants = [], has_variants(run.groups)
     for g in run.groups:
         tps = g.over("tps")
         pooled, alone = run.data.pooled[g.key], single_latency(g)
         widths = [latency_half_width(pooled, f.column, alone) for f in PERCENTILES]
         rows.append(
             [
-                *labels(g, run.groups),
+                *labels(g, variants=variants),
                 *all_linked([tps.mean, g.half_width(), _known(tps.spread)], g.trials),
                 Cell(tps.n),
                 *all_linked([*latencies(pooled, PERCENTILES, g.mixed), *widths], g.trials),
@@ -245,7 +250,7 @@ def capacity_notes(found: Capacity) -> list[Text]:
 
 def over_time(run: RunAnalysis) -> Table:
     """Average, lowest and highest interval of each configuration."""
-    rows = []
+    rows, variants = [], has_variants(run.groups)
     for g in run.groups if len(run.groups) <= MOST_SERIES else []:
         tps = [x for t in g.trials for x in tps_of(measured(run.data.series[t.plan.number]))]
         if not tps:
@@ -254,7 +259,7 @@ def over_time(run: RunAnalysis) -> Table:
         drifts = [t.summary.drift for t in g.trials if t.summary and t.parameters.get("rate") is None]
         rows.append(
             [
-                *labels(g, run.groups),
+                *labels(g, variants=variants),
                 *all_linked([sum(tps) / len(tps), min(tps), max(tps)], g.trials),
                 *cells([len(tps), max(drifts, key=abs) if drifts else None]),
             ]
@@ -277,7 +282,7 @@ def over_time(run: RunAnalysis) -> Table:
 
 def scripts(run: RunAnalysis) -> Table:
     """Return the table of throughput and latency of each script, for workloads of several scripts."""
-    rows = []
+    rows, variants = [], has_variants(run.groups)
     for g in run.groups:
         found = run.data.pooled_scripts[g.key]
         whole = sum(s.latency.count for s in found)
@@ -287,7 +292,9 @@ def scripts(run: RunAnalysis) -> Table:
             alone = single_latency(g, script=n)
             widths = [latency_half_width(s.latency, f.column, alone) for f in PERCENTILES]
             figures = [part, tps * part, *latencies(s.latency, PERCENTILES, g.mixed), *widths]
-            rows.append([*labels(g, run.groups), *cells([PurePath(s.name).name]), *all_linked(figures, g.trials)])
+            rows.append(
+                [*labels(g, variants=variants), *cells([PurePath(s.name).name]), *all_linked(figures, g.trials)]
+            )
     of = label_columns(run.groups)
     return Table(
         "scripts",
@@ -309,10 +316,13 @@ def _middle(sizes: Sequence[tuple[Group, int]]) -> list[int]:
 
     Only the widest hot set counts. `sizes` holds each group with its number of table rows.
     """
+    by_key: dict[tuple[str, str], list[Group]] = {}
+    for g, _ in sizes:
+        by_key.setdefault((g.workload, g.variant), []).append(g)
     chosen = set()
-    for key in dict.fromkeys((g.workload, g.variant) for g, _ in sizes):
-        own = [g for g, _ in sizes if (g.workload, g.variant) == key]
-        own = [g for g in own if g.hot_set == max(x.hot_set for x in own)]
+    for every in by_key.values():
+        widest = max(g.hot_set for g in every)
+        own = [g for g in every if g.hot_set == widest]
         chosen.add(id(own[len(own) // 2]))
     out: list[int] = []
     at = 0
@@ -324,6 +334,7 @@ def _middle(sizes: Sequence[tuple[Group, int]]) -> list[int]:
 
 def statements(run: RunAnalysis) -> Table:
     """Each statement of each configuration."""
+    variants = has_variants(run.groups)
     rows: list[list[Cell]] = []
     sizes: list[tuple[Group, int]] = []
     figures = (MEAN, *PERCENTILES)
@@ -334,7 +345,7 @@ def statements(run: RunAnalysis) -> Table:
             alone = single_latency(g, n)
             widths = [latency_half_width(s.latency, f.column, alone) for f in figures]
             values = [s.latency.count, *latencies(s.latency, figures, g.mixed), *widths]
-            rows.append([*labels(g, run.groups), *cells([s.title]), *all_linked(values, g.trials)])
+            rows.append([*labels(g, variants=variants), *cells([s.title]), *all_linked(values, g.trials)])
     of = label_columns(run.groups)
     return Table(
         "statements",

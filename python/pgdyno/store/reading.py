@@ -423,7 +423,9 @@ def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: 
     parquet = folder / INTERVALS
     if parquet.exists():
         try:
-            table = pq.read_table(parquet)
+            with pq.ParquetFile(parquet) as file:
+                # One thread: the files are small, and there may be ten thousand.
+                table = file.read(use_threads=False)
             found = table.drop_columns([name for name in ADDED if name in table.column_names]).to_pylist()
             return [IntervalRow(**row) for row in found]
         except (*DAMAGED_PARQUET, TypeError) as e:

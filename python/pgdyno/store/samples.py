@@ -113,10 +113,15 @@ def read(trial: Path, name: str, note: Callable[[Path, str], None] = lambda *_: 
 
     `note` is called for each file that cannot be read.
     """
-    path = trial / FOLDER / f"{name}.parquet"
+    folder = trial / FOLDER
+    if not folder.is_dir():
+        # A run may have ten thousand trials without samples, and each source is asked for.
+        return []
+    path = folder / f"{name}.parquet"
     if path.exists():
         try:
-            rows: list[Row] = pq.read_table(path).to_pylist()
+            with pq.ParquetFile(path) as file:
+                rows: list[Row] = file.read(use_threads=False).to_pylist()
         except _DAMAGED as e:
             note(path, one_line(e)[:200])
             return []
