@@ -57,11 +57,11 @@ def test_who_refused_has_the_same_remedy_whichever_connection_it_was(prefix: str
 
 def test_reasons_of_several_hosts_are_apart_and_without_libpqs_hints() -> None:
     text = (
-        'connection to server on socket "/x/.s.PGSQL.5432" failed: Datei oder Verzeichnis nicht gefunden\n'
-        "\tLäuft der Server lokal und akzeptiert er Verbindungen auf diesem Socket?\n"
+        'connection to server on socket "/x/.s.PGSQL.5432" failed: Нет такого файла или каталога\n'
+        "\tСервер действительно работает локально и принимает подключения через этот сокет?\n"
         'connection to server at "db2", port 5432 failed: FATAL:  the database system is starting up\n'
     )
     assert clean(text) == (
-        'connection to server on socket "/x/.s.PGSQL.5432" failed: Datei oder Verzeichnis nicht gefunden; '
+        'connection to server on socket "/x/.s.PGSQL.5432" failed: Нет такого файла или каталога; '
         'connection to server at "db2", port 5432 failed: FATAL: the database system is starting up'
     )
