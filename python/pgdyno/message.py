@@ -60,6 +60,38 @@ def listed(items: Iterable[Argument], mark: Mark = "comma") -> Listed:
     return Listed(tuple(x for x in items if x is not None), mark)
 
 
+def plain_data(value: Argument) -> Any:
+    """Return a text or an argument as plain data, of which `text_from` makes it again. Chinese names are left out."""
+    if isinstance(value, Message):
+        return {"id": value.id, "args": {name: plain_data(x) for name, x in value.args.items()}}
+    if isinstance(value, Listed):
+        return {"items": [plain_data(x) for x in value.items], "mark": value.mark}
+    if isinstance(value, Name):
+        return value.text
+    return asdict(value) if is_dataclass(value) else value
+
+
+def text_from(plain: Any) -> Text:
+    """Return the text that `plain_data` has made plain. Raise ValueError, KeyError or TypeError if it is not one."""
+    found = _argument(plain)
+    if not isinstance(found, Message | Listed | Name):
+        raise ValueError(f"not a text: {plain!r}")
+    return found
+
+
+def _argument(plain: Any) -> Argument:
+    if plain is None or isinstance(plain, int):
+        return plain
+    if isinstance(plain, str):
+        return Name(plain)
+    if "id" in plain:
+        name, args = plain["id"], plain["args"]
+        return Message(name, {key: _argument(x) for key, x in args.items()})
+    if "items" in plain:
+        return Listed(tuple(_argument(x) for x in plain["items"]), plain["mark"])
+    return Share(**plain) if "mean" in plain else Quantity(**plain)
+
+
 def _plain(value: Argument) -> Any:
     if isinstance(value, Message):
         return value.as_json()

@@ -190,7 +190,7 @@ def test_all_methods_make_the_same(cluster: Server, server: Server, options: tup
 @pytest.mark.slow
 def test_a_dataset_that_is_there_is_found_and_one_of_another_size_replaced(cluster: Server) -> None:
     assert "done in" in direct(cluster, "tpcb", "--scale=1").out
-    assert "it is there already" in direct(cluster, "tpcb", "--scale=1").out
+    assert "it exists already" in direct(cluster, "tpcb", "--scale=1").out
     again = direct(cluster, "tpcb", "--scale=2")
     assert "replacing pgdyno's dataset tpcb scale=1" in again.err and "200,022 rows" in again.out
     cluster.start()
@@ -392,7 +392,7 @@ def test_what_a_kill_leaves_does_not_hinder_a_backup(cluster: Server, tmp_path: 
 @pytest.mark.slow
 def test_tables_that_a_crash_has_emptied_are_made_again(cluster: Server) -> None:
     assert direct(cluster, "pk", "--rows=5000", "--unlogged").code == 0
-    assert "it is there already" in direct(cluster, "pk", "--rows=5000", "--unlogged").out
+    assert "it exists already" in direct(cluster, "pk", "--rows=5000", "--unlogged").out
     cluster.start()
     cluster.kill()
     cluster.start()

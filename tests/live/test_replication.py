@@ -450,7 +450,7 @@ def test_standbys_that_are_there_are_measured(make: Maker, tmp_path: Path) -> No
     )
     done = pgdyno("run", "quick", "--target", standby, *words, "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
-    assert "is a standby: it only reads, and read-write writes: left out" in done.err
+    assert "is a standby: it only reads, so workloads that write are left out: read-write" in done.err
     assert {t["workload"] for t in done.json["trials"]} == {"read-only"}
 
 

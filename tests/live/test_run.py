@@ -176,6 +176,7 @@ def test_a_run_in_chinese_has_both_reports(server: Server, database: str, tmp_pa
     target = server.conninfo(dbname=database)
     few = ("--scale", 1, "--clients", 2, "--hot-set", 1, "--duration", 1, "--warmup", 0, "--repetitions", 1)
     done = pgdyno("run", "quick", "--target", target, *few, "--runs", tmp_path, "--lang", "zh")
+    assert "目标：" in done.err and "次试验，每次" in done.err and "target: " not in done.err, done.err
     assert done.code == 0, done.err
     run = only_run(tmp_path)
     assert "连接" in done.out and f"report: {run / 'report.zh.html'}" in done.err.replace("\n", " ")

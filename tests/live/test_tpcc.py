@@ -463,7 +463,7 @@ def test_a_terminal_that_rests_does_not_hold_up_the_end(tmp_path: Path) -> None:
     run(tmp_path, "--clients", 20, "--duration", 4, tpcc="waits = 1")
     assert time.monotonic() - start < 60
     report = (next(tmp_path.glob("runs/*/report.md"))).read_text()
-    assert "the standard's limits" in report and "of what these can ask for" in report
+    assert "the standard's limits" in report and "of what these terminals can ask for" in report
     assert "what was drawn" in report and "| payments by last name |" in report
 
 

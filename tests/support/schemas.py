@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
+from pgdyno import i18n
 from pgdyno.cluster.target import Target
 from pgdyno.load.own import dataset as own
 from pgdyno.load.own.columns import Wanted
@@ -31,7 +32,7 @@ class Heard(RunStream):
 
     def handle(self, event: RunEvent) -> None:
         if isinstance(event.body, Noted):
-            self.notes.append(event.body.text)
+            self.notes.append(i18n.text(event.body.text))
 
 
 def of_folder(folder: Path) -> OwnDataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from pgdyno import i18n
 from pgdyno.figures import BY_NAME, PERCENTILES
-from pgdyno.message import Listed, Message, Name, counted, listed, message
+from pgdyno.message import Listed, Message, Name, counted, listed, message, plain_data, text_from
 from pgdyno.report import outcomes
 from pgdyno.report.cells import column_id
 from pgdyno.units import Quantity, Share
@@ -187,3 +188,13 @@ def test_texts_in_a_row() -> None:
 def test_quantities(value: float, unit: object, english: str, chinese: str) -> None:
     q = Quantity(value, unit)  # type: ignore[arg-type]
     assert (i18n.quantity(q), i18n.quantity(q, "zh")) == (english, chinese)
+
+
+def test_texts_are_made_again_of_plain_data() -> None:
+    inner = listed([Name("a -- b"), 3, Share(0.3, 0.2, 0.4), None, Quantity(1.5, "fixed", 2)], "semicolon")
+    m = message("row-locks", share=Share(0.34, 0.31, 0.37), deadlocks=None, waiting=inner)
+    assert text_from(json.loads(json.dumps(plain_data(m)))) == m
+    assert text_from("plain") == Name("plain")
+    for damaged in (3, {"id": "x"}, {"nothing": 1}, [1]):
+        with pytest.raises((ValueError, KeyError, TypeError)):
+            text_from(damaged)

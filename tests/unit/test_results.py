@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from pgdyno import i18n
 from pgdyno.cli import as_json, thresholds
 from pgdyno.diagnosis import explain
 from pgdyno.diagnosis.cause import Cause
@@ -13,7 +14,8 @@ from pgdyno.diagnosis.causes import every_cause
 from pgdyno.diagnosis.finding import Finding
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.judge import axes
-from pgdyno.report import view
+from pgdyno.message import message
+from pgdyno.report import html, view
 from pgdyno.results import analysis
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.recorder import Outcome, Recorder
@@ -73,3 +75,21 @@ def test_one_configuration_is_judged_alone(tmp_path: Path, calls: Counter[str]) 
     run.diagnosis_of(run.groups[0])
     assert {name.split()[-1] for name in calls} == {"2", "groups_of"}
     assert run.diagnosis and set(calls.values()) == {1}
+
+
+def test_of_very_many_configurations_the_fastest_and_some_others_are_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans = synthetic.plans(list(range(1, 21)), 1)
+    made = synthetic.make_run(tmp_path, plans, lambda p, *_: 5000.0 if p.clients == 7 else 100.0, intervals=3)
+    monkeypatch.setattr(analysis, "MOST_DIAGNOSED", 5)
+    run = RunAnalysis(reading.read(made))
+    judged = [g.clients for g in run.diagnosed]
+    assert len(judged) == 5 and 7 in judged and judged == sorted(judged)
+    shown = view.build(run)
+    (sentence,) = shown.not_judged
+    assert sentence == message("not-judged-many", n=5, of=20)
+    assert "5 of 20 configurations" in i18n.text(sentence) and "5 of 20 configurations" in html.render(shown)
+    assert as_json.run_as_json(run, 0, "")["judged_configurations"] == 5
+    monkeypatch.undo()
+    assert len(RunAnalysis(reading.read(made)).diagnosed) == 20

@@ -13,6 +13,7 @@ import pytest
 from pgdyno import _core
 from pgdyno._core import Histogram
 from pgdyno.errors import LocalError
+from pgdyno.message import Name, message
 from pgdyno.model import Caveat, EventKind, TrialPlan, TrialRecord
 from pgdyno.store import hlog, reading, replay
 from pgdyno.store.journal import JOURNAL, RunRecorder
@@ -80,7 +81,7 @@ def test_events_have_one_order_whoever_emits_them() -> None:
     assert [e.stamp.seq for e in recorder.events] == list(range(2000)) and viewer.events == recorder.events
     assert viewer.is_closed
     # After the end nothing is passed on, and nobody fails.
-    assert stream.emit(Noted("late")) is None and stream.late == 1 and len(recorder.events) == 2000
+    assert stream.emit(Noted(Name("late"))) is None and stream.late == 1 and len(recorder.events) == 2000
 
 
 def test_a_slow_viewer_loses_events_and_learns_how_many() -> None:
@@ -90,7 +91,7 @@ def test_a_slow_viewer_loses_events_and_learns_how_many() -> None:
     subscription = stream.subscribe(slow, capacity=10)
     began = time.monotonic()
     for n in range(1000):
-        stream.emit(Noted(str(n)))
+        stream.emit(Noted(Name(str(n))))
     assert time.monotonic() - began < 5 and len(recorder.events) == 1000
     slow.go_on.set()
     stream.close()
@@ -98,7 +99,7 @@ def test_a_slow_viewer_loses_events_and_learns_how_many() -> None:
     shown = [e for e in slow.events if not isinstance(e.body, EventsDropped)]
     assert len(shown) + sum(dropped) == 1000 and sum(dropped) == subscription.dropped > 900
     # The newest is always among what it sees.
-    assert shown[-1].body == Noted("999") and len(shown) < 25
+    assert shown[-1].body == Noted(Name("999")) and len(shown) < 25
 
 
 def test_a_viewer_that_fails_does_not_end_the_run() -> None:
@@ -106,7 +107,7 @@ def test_a_viewer_that_fails_does_not_end_the_run() -> None:
     stream.record(recorder)
     subscription = stream.subscribe(broken)
     for n in range(10):
-        stream.emit(Noted(str(n)))
+        stream.emit(Noted(Name(str(n))))
     stream.close()
     assert len(broken.events) == 3 and isinstance(subscription.error, OSError) and len(recorder.events) == 10
 
@@ -115,12 +116,12 @@ def test_a_recorder_that_fails_ends_the_run() -> None:
     stream, full, viewer = RunStream(), Seen(fails_at=1), Seen()
     stream.record(full)
     stream.subscribe(viewer)
-    stream.emit(Noted("a"))
+    stream.emit(Noted(Name("a")))
     with pytest.raises(OSError, match="gone"):
-        stream.emit(Noted("b"))
+        stream.emit(Noted(Name("b")))
     stream.close()
     # What is not on disk was not shown either.
-    assert [e.body for e in viewer.events] == [Noted("a")]
+    assert [e.body for e in viewer.events] == [Noted(Name("a"))]
 
 
 def test_a_trial_that_has_ended_says_nothing_more() -> None:
@@ -129,7 +130,7 @@ def test_a_trial_that_has_ended_says_nothing_more() -> None:
     trial = TrialStream(stream, 7)
     trial.emit(LoadStarted(5), origin="engine")
     trial.close()
-    trial.emit(Noted("late"))
+    trial.emit(Noted(Name("late")))
     (event,) = recorder.events
     assert (event.stamp.trial, event.stamp.origin, trial.start_ns) == (7, "engine", 5)
 
@@ -171,7 +172,7 @@ def recorded(folder: Path, stop_at: int = 10**9) -> tuple[Path, list[RunEvent]]:
 
     plans = [TrialPlan(n, "w", 1.0, 4, n) for n in (1, 2)]
     try:
-        emit(Noted("before there is a directory"))
+        emit(Noted(message("progress-target", where=Name("db"))))
         emit(DatasetProgress("generate", 5, 10))
         recorder.open(run.path)
         emit(DatasetDone())
@@ -285,5 +286,5 @@ def test_a_disk_that_is_full_names_the_remedy(tmp_path: Path) -> None:
 
     recorder._file = type("Full", (), {"write": staticmethod(full), "close": staticmethod(lambda: None)})()  # type: ignore[assignment]
     with pytest.raises(LocalError, match="No space left") as e:
-        stream.emit(Noted("x"))
+        stream.emit(Noted(Name("x")))
     assert "Free some space" in str(e.value)

@@ -26,9 +26,10 @@ from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, TargetError, UsageError
-from pgdyno.format import count, one_line
+from pgdyno.format import one_line
 from pgdyno.load import find, loader
 from pgdyno.load.claim import Claim
+from pgdyno.message import counted, message
 from pgdyno.run.durability import Durability, killed_under_load
 from pgdyno.run.workloads import listing
 from pgdyno.spec.experiment import Tpcc
@@ -37,6 +38,7 @@ from pgdyno.stream.stream import RunStream
 from pgdyno.tpcc.acid import Connection, Tested, tested
 from pgdyno.tpcc.conditions import CONSISTENCY, Checked, checked
 from pgdyno.tpcc.schema import TABLES, table
+from pgdyno.units import Quantity
 
 _LEVELS = ("read committed", "repeatable read", "serializable")
 #: Of the private server.
@@ -97,7 +99,7 @@ def main(
 def _private(given: list[str], isolation: str, seconds: float, clients: int, stream: RunStream) -> _Found:
     options = engine.Tpcc(warehouses=_WAREHOUSES, isolation=isolation)
     with ExitStack() as stack:
-        stream.emit(Noted("starting a private PostgreSQL ..."))
+        stream.emit(Noted(message("progress-starting")))
         cluster = stack.enter_context(EmbeddedCluster(settings_of(given, clients, None)))
         loader.into_server(
             cluster,
@@ -107,7 +109,8 @@ def _private(given: list[str], isolation: str, seconds: float, clients: int, str
             stream=stream,
         )
         tests = _tested(cluster.target, 1, isolation, stream)
-        stream.emit(Noted(f"{count(clients, 'client')} for {seconds:g} s, then the server is killed"))
+        by, length = counted("n-clients", clients), Quantity(seconds, "rate")
+        stream.emit(Noted(message("progress-load-then-kill", clients=by, seconds=length)))
         lost = killed_under_load(
             cluster, options, clients=clients, seconds=seconds, orders=Path(cluster.base) / "acknowledged"
         )

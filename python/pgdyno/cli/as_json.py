@@ -49,6 +49,7 @@ def run_as_json(run: RunAnalysis | None, exit_code: int, error: str) -> dict[str
         "pooled": pooled,
         "findings": [f.as_json() for f in causes.findings],
         "not_judged": [n.as_json() for n in causes.not_judged],
+        "judged_configurations": len(run.diagnosed),
         "tpcc": tpcc.as_json(run),
         "replication": replication.as_json(run),
         "checks": [{"trial": n, **c} for n, found in data.checks.items() for c in found],

@@ -41,7 +41,9 @@ def main(
         raise UsageError("a search cannot be continued", "Start it anew with the experiment's name.")
     prepared = replace(prepared, command=command_line())
     errors = console.errors()
-    outcome, found = search(prepared, servers, wanted, stream_for(errors, quiet=quiet), shortest_s=request.duration)
+    outcome, found = search(
+        prepared, servers, wanted, stream_for(errors, quiet=quiet, lang=lang), shortest_s=request.duration
+    )
     if outcome.data is not None and outcome.exit_code == EXIT_WITH_CAVEATS:
         caveats = {c for t in outcome.data.trials for c in t.caveats if c not in _EXPECTED}
         bad = caveats & {Caveat.FAILURES, Caveat.OUTAGE, Caveat.UNKNOWN, Caveat.TRIAL_FAILED, Caveat.INTERRUPTED}

@@ -23,6 +23,7 @@ from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.decide import key_of
 from pgdyno.load.own.outline import MOST, Outline, OutlinedTable, outlined
 from pgdyno.load.own.statistics import Shape
+from pgdyno.message import message
 from pgdyno.stream.events import Noted
 
 _SIZES = """
@@ -52,7 +53,7 @@ def main(path: Path, source: str, head: Callable[[Path], str], tail: str) -> int
         kind = "dump" if is_archive else "sql"
         data = OwnDataset(kind, () if is_archive else (schema,), dump=schema if is_archive else None)
         data.check()
-        stream.emit(Noted("making the schema in a private PostgreSQL ..."))
+        stream.emit(Noted(message("progress-making-schema")))
         with EmbeddedCluster(settings_of([], 4, None)) as cluster:
             programs = cluster.binaries
             assert programs is not None

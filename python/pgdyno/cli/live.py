@@ -72,7 +72,7 @@ def main(
     prepared = decided(prepare(experiment, adjust, runs), options)
     prepared = replace(prepared, command=command_line())
     errors = console.errors()
-    outcome = run_experiment(prepared, options, stream_for(errors, quiet=False))
+    outcome = run_experiment(prepared, options, stream_for(errors, quiet=False, lang=lang))
     exit_code, reason = outcome.exit_code, outcome.error
     # With the margin of the command line; the report on disk has the default one.
     analysis = RunAnalysis(outcome.data, margin=margin / 100) if outcome.data is not None else None

@@ -52,7 +52,7 @@ def main(request: LoadRequest) -> int:
         _show_plan(planned, r.json_output, i18n.writer(language(r.lang)))
         return 0
     _refuse_unclear(r)
-    stream = stream_for(errors, quiet=r.quiet)
+    stream = stream_for(errors, quiet=r.quiet, lang=language(r.lang))
     with stoppable(), AtWork():
         try:
             if others := others_at_work():
@@ -144,7 +144,7 @@ def _disk_of(folder: Path, written: int) -> float | None:
 
 def _over_connections(dataset: Dataset, r: LoadRequest, stream: RunStream) -> Loaded | None:
     target = targets.resolve(r.target or "", r.connect_timeout)
-    stream.emit(Noted(f"target: {target.where}"))
+    stream.emit(Noted(message("progress-target", where=Name(target.where))))
     with Claim(target, force=r.force) as claim:
         found = find.look(claim.conn, target, dataset, force=r.force, replace=r.replace)
         if found.holds(dataset):

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
+from pgdyno import i18n
 from pgdyno.cluster import waiting
-from pgdyno.format import count
+from pgdyno.message import Message, Text, counted, message
 from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
 from pgdyno.stream.events import (
     CheckStarted,
@@ -28,6 +29,7 @@ from pgdyno.stream.events import (
     WarmupInterval,
 )
 from pgdyno.stream.stream import RunStream
+from pgdyno.units import Quantity
 
 
 def _short(plan: TrialPlan) -> str:
@@ -46,14 +48,22 @@ def _loading(rows: int, done_bytes: int, seconds: float) -> str:
     return "  ".join(parts)
 
 
+def _planned(trials: Sequence[TrialPlan], seconds_each: float) -> Message:
+    """Return the line that says how many trials follow."""
+    return message("progress-trials", trials=counted("n-trials", len(trials)), seconds=Quantity(seconds_each, "rate"))
+
+
 class _Viewer:
     """Subscriber that shows events; a subclass names what it shows."""
+
+    #: Writes a text in the language of the output.
+    say: Callable[[Text], str] = staticmethod(i18n.writer("en"))
 
     def handle(self, event: RunEvent) -> None:
         """Receive an event of the run."""
         match event.body:
             case Noted(text=text):
-                self.note(text)
+                self.note(self.say(text))
             case DatasetProgress() as p:
                 self.loading(p.phase, p.rows, p.total_rows, p.done_bytes, p.total_bytes)
             case CheckStarted(what=what, number=number, of=of):
@@ -71,7 +81,7 @@ class _Viewer:
             case TrialFinished(record=record):
                 self.trial_ended(record)
             case EventsDropped(n=n):
-                self.note(f"{count(n, 'event')} not shown: the output is too slow")
+                self.note(self.say(counted("progress-dropped", n)))
 
     def note(self, text: str) -> None: ...
     def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None: ...
@@ -133,7 +143,7 @@ class RichProgress(_Viewer):
             self._load, self._phase = None, ""
 
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
-        self.note(f"{count(len(trials), 'trial')} of {seconds_each:g} s")
+        self.note(self.say(_planned(trials, seconds_each)))
         self._each, self._planned = seconds_each, len(trials)
         self._trials = self._progress.add_task("", total=len(trials) * seconds_each, figures="")
         self._progress.start()
@@ -209,7 +219,7 @@ class PlainProgress(_Viewer):
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
         self._total = len(trials)
         self._begun = time.monotonic()
-        self.note(f"{count(len(trials), 'trial')} of {seconds_each:g} s")
+        self.note(self.say(_planned(trials, seconds_each)))
 
     def trial_started(self, plan: TrialPlan, statements: Sequence[str]) -> None:
         self._told, self._failed = time.monotonic(), 0
@@ -288,11 +298,16 @@ class Steps:
                 self._progress.update(self._task, completed=time.monotonic() - self._begun)
 
 
-def stream_for(console: Console, *, quiet: bool) -> RunStream:
-    """Return a stream with the viewer that suits the destination of the messages: a terminal, a log, or none."""
+def stream_for(console: Console, *, quiet: bool, lang: str | None = None) -> RunStream:
+    """Return a stream with the viewer that suits the destination of the messages: a terminal, a log, or none.
+
+    Without a language it is that of the locale.
+    """
     stream = RunStream()
     if not quiet:
-        viewed(stream, RichProgress(console) if console.is_terminal else PlainProgress(sys.stderr))
+        viewer = RichProgress(console) if console.is_terminal else PlainProgress(sys.stderr)
+        viewer.say = i18n.writer(i18n.chosen(lang))
+        viewed(stream, viewer)
     return stream
 
 

@@ -182,7 +182,7 @@ def main(request: RunRequest, servers: Options, adjust: Callable[[Experiment], t
     # The sides of a duet would be mixed line by line: they come one after the other when it is over.
     live = report_format == "sysbench" and not prepared.experiment.run.is_duet
     lines = SysbenchLines(sys.stdout, io.StringIO() if quiet else sys.stderr) if live else None
-    stream = stream_for(errors, quiet=quiet or lines is not None)
+    stream = stream_for(errors, quiet=quiet or lines is not None, lang=lang)
     if lines is not None:
         viewed(stream, lines)
     outcome = run_experiment(prepared, servers, stream)

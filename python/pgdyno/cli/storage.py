@@ -52,7 +52,7 @@ def main(
     errors = console.errors()
     with stoppable(), AtWork(), Steps(errors, quiet=quiet) as steps:
         if others := others_at_work():
-            errors.print(words_for(others), soft_wrap=True)
+            errors.print(i18n.text(words_for(others), lang), soft_wrap=True)
         found = probe(path, seconds=seconds, size=bytes_of(size), threads=threads, watch=steps.show)
     if json_output:
         sys.stdout.write(json.dumps(asdict(found) | {"caveats": [i18n.text(x) for x in found.limits]}, indent=2) + "\n")

@@ -47,18 +47,18 @@ def check(
     if conninfo is None and not targets.named_by_environment():
         raise UsageError("check which server?", "--target CONNINFO, or PGHOST.")
     target = targets.resolve(conninfo or "", connect_timeout_s)
-    stream = stream_for(console.errors(), quiet=quiet)
+    stream = stream_for(console.errors(), quiet=quiet, lang=lang)
     with stoppable():
         try:
             with administration.connect(target, patience_s=None) as conn:
                 name, sets = dataset_in(conn, target)
-                stream.emit(Noted(f"{name} in {target.where}"))
+                stream.emit(Noted(message("progress-dataset-in", name=Name(name), where=Name(target.where))))
                 wanted = [*CONSISTENCY, *(POPULATION if population else [])]
                 schema = find.schema_sql(conn)
                 found = list(checked(conn, sets, wanted, partial(began, stream), schema=schema))
         except psycopg.Error as e:
-            message = one_line(e)
-            raise TargetError(f"checking failed: {message}", remedy_for(message, e.sqlstate)) from e
+            reason = one_line(e)
+            raise TargetError(f"checking failed: {reason}", remedy_for(reason, e.sqlstate)) from e
         finally:
             stream.emit(DatasetDone())
             stream.close()

@@ -9,6 +9,8 @@ import socket
 from pathlib import Path
 from types import TracebackType
 
+from pgdyno.message import Message, Name, message
+
 #: Of a socket in the abstract namespace: it needs no file, anybody can see it, and it is gone with its process.
 _NAME = "pgdyno-at-work-"
 _LISTED = re.compile(rf"@{_NAME}(\d+)$", re.MULTILINE)
@@ -45,7 +47,6 @@ def others_at_work() -> list[int]:
     return sorted({int(pid) for pid in _LISTED.findall(listed)} - {os.getpid()})
 
 
-def words_for(processes: list[int]) -> str:
+def words_for(processes: list[int]) -> Message:
     """Return the warning that names these processes."""
-    named = ", ".join(map(str, processes))
-    return f"another pgdyno is at work on this machine (process {named}): each slows the other down"
+    return message("progress-others", processes=Name(", ".join(map(str, processes))))

@@ -142,7 +142,9 @@ def quantity(q: Quantity, lang: str = "en") -> str:
         case "MB/s":
             return f"{q.value / 1e6:.3g} MB/s"
         case "bytes/s":
-            return f"{q.value / 1e6:,.3g} MB/s"
+            mb = q.value / 1e6
+            # Never an exponent.
+            return f"{mb:,.0f} MB/s" if mb >= 100 else f"{mb:.3g} MB/s"
         case "/s":
             return f"{integer(q.value)}/s"
         case "factor":

@@ -33,6 +33,7 @@ from pgdyno.load.dataset import Dataset, literal, quoted
 from pgdyno.load.find import Connection
 from pgdyno.load.result import Loaded
 from pgdyno.load.standing import Table
+from pgdyno.message import message
 from pgdyno.stream.events import DatasetDone, DatasetProgress, Noted
 from pgdyno.stream.stream import RunStream
 
@@ -336,7 +337,7 @@ class Direct:
             if row[0] != _SCHEMA_COMMENT:
                 raise RefusedError(f"there is a schema {SCHEMA} that pgdyno did not make", "Rename or drop it.")
             if tell:
-                self.stream.emit(Noted("removing what a load that was killed has left"))
+                self.stream.emit(Noted(message("progress-removing-left")))
             conn.execute(f"drop schema {SCHEMA} cascade".encode())
 
     def _staging_folders(self) -> list[Path]:

@@ -11,6 +11,7 @@ from pgdyno.errors import RefusedError
 from pgdyno.format import one_line
 from pgdyno.load.dataset import MARK, Dataset
 from pgdyno.load.find import Connection, find, schema_sql
+from pgdyno.message import Name, message
 from pgdyno.stream.events import Noted
 from pgdyno.stream.stream import RunStream
 from pgdyno.tpcc.schema import signature
@@ -39,7 +40,7 @@ def renew(conn: Connection, dataset: Dataset, stream: RunStream) -> None:
     old = [f for f in wanted if made.get(signature(f).partition("(")[0], _body(f)) != _body(f)]
     if not old:
         return
-    stream.emit(Noted(f"{len(old)} functions of another pgdyno are replaced: {', '.join(map(signature, old))}"))
+    stream.emit(Noted(message("progress-functions", n=len(old), names=Name(", ".join(map(signature, old))))))
     try:
         with conn.transaction():
             conn.execute(f"set local search_path to {schema_sql(conn)}".encode())

@@ -19,6 +19,7 @@ from pgdyno.load.find import Connection, Found
 from pgdyno.load.plan import refuse_if_too_small
 from pgdyno.load.result import CHECK, Loaded
 from pgdyno.load.units import pg_size
+from pgdyno.message import Name, message
 from pgdyno.stream.events import Noted
 from pgdyno.stream.stream import RunStream
 
@@ -77,9 +78,7 @@ def into_files(
     The server runs before and after the load. Its client connections are cut off.
     """
     if dataset.tablespace or dataset.index_tablespace:
-        stream.emit(
-            Noted("the disks of tablespaces are not checked for space beforehand; they are when their files are made")
-        )
+        stream.emit(Noted(message("progress-tablespaces")))
     else:
         refuse_if_too_small(server.data, round(dataset.total_bytes * _MAPS), dataset.name)
     _announce(dataset, found, f'schema "{schema}" of {server.data}', stream)
@@ -164,18 +163,22 @@ def dataset_of(
 def tell_subscribers(conn: Connection, stream: RunStream) -> None:
     """Report, before anything is loaded, who will be sent all of it."""
     for who in find.subscribers(conn):
-        stream.emit(Noted(f"{who}: its subscribers are sent all that is loaded and changed here"))
+        stream.emit(Noted(message("progress-subscribers", who=Name(who))))
 
 
 def _announce(dataset: Dataset, found: Found, where: str, stream: RunStream) -> None:
     if found.foreign:
-        stream.emit(Noted(f"dropping {find.listed(found.foreign)} in {where} (--force)"))
+        stream.emit(Noted(message("progress-dropping", tables=Name(find.listed(found.foreign)), where=Name(where))))
     if found.ours:
         size = pg_size(sum(t.bytes for t in found.ours))
-        what = found.name or "of several kinds"
-        stream.emit(Noted(f"replacing pgdyno's dataset {what} in {where}: {find.listed(found.ours)} ({size})"))
+        what = Name(found.name) if found.name else message("progress-several-kinds")
+        tables = Name(find.listed(found.ours))
+        stream.emit(Noted(message("progress-replacing", what=what, where=Name(where), tables=tables, size=Name(size))))
     size = pg_size(dataset.total_bytes)
-    stream.emit(Noted(f"creating {find.listed_names(dataset.relations)} in {where}: {dataset.rows:,} rows, {size}"))
+    tables = Name(find.listed_names(dataset.relations))
+    stream.emit(
+        Noted(message("progress-creating", tables=tables, where=Name(where), rows=dataset.rows, size=Name(size)))
+    )
 
 
 def _local_data(conn: Connection, target: Target) -> Path | None:

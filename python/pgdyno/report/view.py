@@ -144,7 +144,7 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
         shrunk=[x.message if isinstance(x, Change) else Name(x) for x in m.shrunk],
         caveats=heading.caveats(data),
         why=findings.explained(found_causes, groups),
-        not_judged=[n.message for n in run.diagnosis.not_judged],
+        not_judged=[*_judged_in_part(run), *(n.message for n in run.diagnosis.not_judged)],
         tables=[t for t in every if t.cells],
         environment=facts.environment(data),
         settings=facts.settings(data),
@@ -224,3 +224,9 @@ def _sides(run: RunAnalysis, lang: str) -> Chart | None:
     spec = sides.chart(run, pair, i18n.writer(lang))
     title = message("chart-sides", pair=Name(pair.label))
     return Chart("sides", title, message("chart-sides-note"), spec) if spec else None
+
+
+def _judged_in_part(run: RunAnalysis) -> list[Text]:
+    """Return the sentence that says how many of very many configurations were judged."""
+    judged, every = len(run.diagnosed), len(run.groups)
+    return [message("not-judged-many", n=judged, of=every)] if judged < every else []

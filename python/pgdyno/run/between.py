@@ -15,6 +15,7 @@ from pgdyno.collect import activity
 from pgdyno.errors import LocalError, RefusedError, TargetError
 from pgdyno.format import one_line
 from pgdyno.load.units import pg_size
+from pgdyno.message import Name, message
 from pgdyno.run import dataset
 from pgdyno.run.site import Site
 from pgdyno.run.steps import PATIENCE_S, machine_counters
@@ -46,7 +47,7 @@ class BetweenTrials:
             copied = site.cluster.restore_as_loaded()
             if copied and not self._has_reported_copy:
                 self._has_reported_copy = True
-                self.stream.emit(Noted(f"restored by copying {pg_size(copied)}: this file system shares no blocks"))
+                self.stream.emit(Noted(message("progress-copied", size=Name(pg_size(copied)))))
         if between.restart and site.cluster is not None:
             site.cluster.stop()
             self._drop_caches(site)
@@ -77,7 +78,7 @@ class BetweenTrials:
         except (TargetError, psycopg.Error) as e:
             refused.append(one_line(e))
         if refused:
-            self.stream.emit(Noted(f"preparing the trial: {'; '.join(refused)}"))
+            self.stream.emit(Noted(message("progress-preparing", reasons=Name("; ".join(refused)))))
         return counters, "; ".join(refused)
 
     def _restore(self, conn: psycopg.Connection[tuple[Any, ...]], site: Site) -> None:

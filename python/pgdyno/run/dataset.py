@@ -21,6 +21,7 @@ from pgdyno.load.own.columns import Wanted
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.files import SqlFile
 from pgdyno.load.result import Loaded
+from pgdyno.message import Name, message
 from pgdyno.search_path import user_path
 from pgdyno.spec import datasets as spec
 from pgdyno.stream.events import Noted
@@ -189,7 +190,7 @@ def ensure_in(server: Server, dataset: Dataset, *, force: bool, replace: bool, s
 
 
 def _found(dataset: AnyDataset, target: Target, stream: RunStream) -> dict[str, Any]:
-    stream.emit(Noted(f"dataset {dataset.name}: found in {target.where}"))
+    stream.emit(Noted(message("progress-dataset-found", name=Name(dataset.name), where=Name(target.where))))
     return {"name": dataset.name, "loaded": False}
 
 

@@ -28,6 +28,7 @@ from pgdyno.cluster.settings import OURS, Setting, counting_statements, sized
 from pgdyno.collect import host
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, SpecError
 from pgdyno.format import one_line
+from pgdyno.message import Name, message
 from pgdyno.model import spelled
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.dataset import AnyDataset
@@ -141,7 +142,9 @@ class Provision:
         folder = None
         if target.file_system is not None:
             f = target.file_system
-            self.stream.emit(Noted(f"{name}: making {f.type} in a file of {f.size} ..."))
+            self.stream.emit(
+                Noted(message("progress-making-file-system", name=Name(name), type=Name(f.type), size=Name(f.size)))
+            )
             made = LoopFileSystem(f.type, size_bytes(f.size), mkfs=f.mkfs, mount=f.mount)
             folder = self._stack.enter_context(made).path
         elif target.cluster is not None:
@@ -158,7 +161,9 @@ class Provision:
         settings = self._named_settings_of(configuration)
         cluster = BorrowedCluster(base, settings, self._limits_of(configuration.place.target))
         self._stack.enter_context(cluster)
-        self.stream.emit(Noted(f"started PostgreSQL {cluster.binaries.version} in {base}, for this run"))
+        self.stream.emit(
+            Noted(message("progress-started", version=Name(cluster.binaries.version), folder=Name(str(base))))
+        )
         return cluster
 
     def private(self, configuration: Configuration, wanted: AnyDataset) -> EmbeddedCluster:
@@ -169,12 +174,12 @@ class Provision:
         place = configuration.place
         pg_bin = self.options.pg_bin
         if place.version is not None:
-            self.stream.emit(Noted(f"looking for PostgreSQL {place.version} ..."))
+            self.stream.emit(Noted(message("progress-looking", version=Name(str(place.version)))))
             pg_bin = versions.programs(place.version)
         # Some settings are by what the programs come with.
         settings = self._settings(configuration)
         spaces = self._tablespaces(place.target)
-        self.stream.emit(Noted("starting a private PostgreSQL ..."))
+        self.stream.emit(Noted(message("progress-starting")))
         standbys = self.experiment.all_targets[place.target].standbys
         make = partial(ReplicatedServer, standbys=standbys) if standbys else EmbeddedCluster
         cluster = make(
@@ -187,11 +192,16 @@ class Provision:
         )
         self._stack.enter_context(cluster)
         if self.options.keep:
-            self._stack.callback(lambda: self.stream.emit(Noted(f"kept (stopped): {cluster.data}")))
+            self._stack.callback(
+                lambda: self.stream.emit(Noted(message("progress-kept", folder=Name(str(cluster.data)))))
+            )
         assert cluster.binaries is not None
-        self.stream.emit(Noted(f"PostgreSQL {cluster.binaries.version} ({cluster.binaries.origin}) in {cluster.base}"))
+        version, origin = Name(cluster.binaries.version), Name(str(cluster.binaries.origin))
+        self.stream.emit(
+            Noted(message("progress-server", version=version, origin=origin, folder=Name(str(cluster.base))))
+        )
         shown = ", ".join(f"{s.name}={s.value}" for s in settings if s.name in _SHOWN)
-        self.stream.emit(Noted(f"settings for this machine: {shown}"))
+        self.stream.emit(Noted(message("progress-settings", settings=Name(shown))))
         self._create_tablespaces(place.target, cluster, spaces)
         return cluster
 
@@ -200,7 +210,16 @@ class Provision:
         done = server.attach()
         for b in done:
             rate = b.bytes_per_s / 1e6
-            self.stream.emit(Noted(f"{b.member}: base backup of {b.bytes / 1e6:,.0f} MB at {rate:,.0f} MB/s"))
+            self.stream.emit(
+                Noted(
+                    message(
+                        "progress-backup",
+                        member=Name(b.member),
+                        size=Name(f"{b.bytes / 1e6:,.0f} MB"),
+                        speed=Name(f"{rate:,.0f} MB/s"),
+                    )
+                )
+            )
         return {f"base backup for {b.member}": b.seconds for b in done}
 
     def run_with_settings(self, cluster: HeldCluster, configuration: Configuration) -> None:
@@ -300,7 +319,9 @@ class Provision:
         found = store.find(named)
         if found is None:
             return None
-        self.stream.emit(Noted(f"from the template {found.name}: {found.bytes / 1e6:,.0f} MB"))
+        self.stream.emit(
+            Noted(message("progress-from-template", name=Name(found.name), size=Name(f"{found.bytes / 1e6:,.0f} MB")))
+        )
         return store.data_of(found.name)
 
     def keep_as_template(self, cluster: EmbeddedCluster, loaded: AnyDataset) -> None:
@@ -315,9 +336,11 @@ class Provision:
         settings = templates.bytes_by_default(cluster.binaries)
         try:
             template, _ = store.add(directory, [loaded.name], cluster.binaries.version, settings)
-            self.stream.emit(Noted(f"kept as the template {template.name} in {store.folder}"))
+            self.stream.emit(
+                Noted(message("progress-kept-template", name=Name(template.name), folder=Name(str(store.folder))))
+            )
         except PgdynoError as e:
-            self.stream.emit(Noted(f"not kept as a template: {e.message}"))
+            self.stream.emit(Noted(message("progress-not-kept", reason=Name(e.message))))
         finally:
             cluster.start()
 

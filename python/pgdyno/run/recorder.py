@@ -20,6 +20,7 @@ from pgdyno.collect import host, relations, server
 from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated
+from pgdyno.message import Name, message
 from pgdyno.model import WRONG, TrialPlan
 from pgdyno.report import view
 from pgdyno.report import write as reports
@@ -238,12 +239,12 @@ class Recorder:
             if not servers.addresses.is_private(name):
                 continue
             folder = servers.folder_of(name) or Path(tempfile.gettempdir())
-            self._stream.emit(Noted(f"probing the storage of {name}: {folder} ..."))
+            self._stream.emit(Noted(message("progress-probing", name=Name(name), folder=Name(str(folder)))))
             size = size_bytes(wanted.size) if wanted.size else None
             try:
                 probes[name] = asdict(probe.probe(folder, seconds=wanted.seconds, size=size, threads=wanted.threads))
             except LocalError as e:
-                self._stream.emit(Noted(f"the storage was not probed: {one_line(e)}"))
+                self._stream.emit(Noted(message("progress-not-probed", reason=Name(one_line(e)))))
         self.directory.update_manifest(storage_probes=probes)
 
     # ------------------------------------------------------------ report

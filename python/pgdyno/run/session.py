@@ -27,6 +27,7 @@ from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import touched
+from pgdyno.message import Name, message
 from pgdyno.model import TrialRecord
 from pgdyno.run import admission, plan, resume, samples
 from pgdyno.run.begin import LOG, TrialStarter
@@ -128,7 +129,7 @@ class Session:
             facts, missing = server.describe(conn)
         between = admission.check_connections(self.experiment, self.configurations, site, facts)
         if between is not None:
-            self.stream.emit(Noted(f"between client and server is {between}"))
+            self.stream.emit(Noted(message("progress-pooler", pooler=Name(between))))
         # Before anything is written: a refusal leaves the record of a run that is continued as it was.
         self.recorder.refuse_another_server(label, facts, site.reached)
         if not self.recorder.has_begun:
@@ -174,7 +175,7 @@ class Session:
             words = f"{reason}: it only reads, and {left_out} {'writes' if len(set(names)) == 1 else 'write'}"
             if not kept:
                 raise RefusedError(words, "Name the primary (--target), or a workload that only reads.")
-            self.stream.emit(Noted(f"{words}: left out"))
+            self.stream.emit(Noted(message("progress-left-out", reason=Name(reason), workloads=Name(left_out))))
         self.units = kept
         self.trials = [planned for unit in kept for planned in unit]
         self.recorder.trials = len(self.trials)
@@ -191,9 +192,7 @@ class Session:
             raise resume.complete()
         self._at(servers, left[0].configuration)
         if self.prepared.resumed is not None:
-            self.stream.emit(
-                Noted(f"continuing: {len(self.trials) - len(left)} of {len(self.trials)} trials are there")
-            )
+            self.stream.emit(Noted(message("progress-continuing", n=len(self.trials) - len(left), of=len(self.trials))))
         self.stream.emit(TrialsPlanned([t.plan for t in left], warmup + run.duration_s))
         start = left[0].plan.start
         for unit in units:

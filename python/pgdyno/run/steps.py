@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgdyno import _core
+from pgdyno import _core, i18n
 from pgdyno.cluster import administration
 from pgdyno.collect import activity, processes
 from pgdyno.collect.others import others_at_work, words_for
@@ -79,7 +79,7 @@ class TrialSteps:
         """Look for other load on this machine, which may come and go during the trial; and at the server's memory."""
         if Caveat.BESIDE_ANOTHER not in self._caveats and (others := others_at_work()):
             self._caveats.append(Caveat.BESIDE_ANOTHER)
-            self._trial.emit(Happened(EventKind.BESIDE_ANOTHER, words_for(others)))
+            self._trial.emit(Happened(EventKind.BESIDE_ANOTHER, i18n.text(words_for(others))))
         self._memory.look()
 
     def extra_histograms(self) -> dict[str, _core.Histogram]:

@@ -13,6 +13,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
+from pgdyno import i18n
+from pgdyno.message import plain_data
 from pgdyno.store.rundir import TrialWriter, writing
 from pgdyno.stream.events import (
     Body,
@@ -128,6 +130,8 @@ def _write(writer: TrialWriter, body: Body) -> None:
 def _facts(body: Body) -> dict[str, Any]:
     """Return what the journal has of an event: all of it, or where the rest is."""
     match body:
+        case Noted(text=text):
+            return {"text": i18n.text(text), "message": plain_data(text)}
         case TrialsPlanned(trials=trials, seconds_each=seconds):
             return {"trials": [t.number for t in trials], "seconds_each": seconds}
         case TrialStarted(plan=plan, statements=statements):

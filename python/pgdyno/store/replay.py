@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno._core import Histogram
+from pgdyno.message import Name, text_from
 from pgdyno.model import Event, IntervalRow, TrialRecord, event_kind
 from pgdyno.store import hlog, manifest, reading, samples
 from pgdyno.store.journal import JOURNAL, parsed
@@ -87,7 +88,7 @@ def _event(facts: dict[str, Any], trials: _Trials) -> RunEvent | None:
 def _body(f: dict[str, Any], trial: _Trial | None, trials: _Trials) -> Body | None:
     match f["type"]:
         case "noted":
-            return Noted(f["text"])
+            return Noted(text_from(f["message"]) if "message" in f else Name(f["text"]))
         case "dataset-progress":
             return DatasetProgress(f["phase"], f["rows"], f["total_rows"], f["done_bytes"], f["total_bytes"])
         case "check-started":

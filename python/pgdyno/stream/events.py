@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pgdyno.message import Text
 from pgdyno.model import EventKind, IntervalRow, TrialPlan, TrialRecord
 
 #: Samples of a source: values by column.
@@ -26,9 +27,9 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A line of text for the user."""
+    """A line for the user."""
 
-    text: str
+    text: Text
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from typing import Protocol
 
+from pgdyno.message import Name
 from pgdyno.stream.events import Body, EventsDropped, LoadStarted, Noted, RunEvent, Stamp
 
 #: Events that wait for a viewer. A trial of 8 hours has 28,800 intervals; a terminal reads thousands a second.
@@ -131,7 +132,7 @@ class RunStream:
 
     def note(self, text: str) -> None:
         """Emit a line of text for the user."""
-        self.emit(Noted(text))
+        self.emit(Noted(Name(text)))
 
     def subscribe(self, viewer: Viewer, *, capacity: int = CAPACITY) -> Subscription:
         """Add a viewer of all events from now on, which loses events rather than holding up the run."""

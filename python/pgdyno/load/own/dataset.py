@@ -34,6 +34,7 @@ from pgdyno.load.own.files import SqlFile
 from pgdyno.load.result import Loaded
 from pgdyno.load.standing import Table
 from pgdyno.load.units import pg_size
+from pgdyno.message import Name, message
 from pgdyno.search_path import user_path
 from pgdyno.stream.events import DatasetDone, DatasetProgress, Noted
 from pgdyno.stream.stream import RunStream
@@ -255,8 +256,8 @@ def make(
         refuse_unfit(conn, target)
         refuse_another(conn, target, data, force=force, replace=replace)
         for who in subscribers(conn):
-            stream.emit(Noted(f"{who}: its subscribers are sent all that is loaded and changed here"))
-        stream.emit(Noted(f"loading {data.name} in {target.where}"))
+            stream.emit(Noted(message("progress-subscribers", who=Name(who))))
+        stream.emit(Noted(message("progress-loading", name=Name(data.name), where=Name(target.where))))
         try:
             if data.kind == "dump":
                 oids = _restored(conn, target, data, programs, claim, done, stream)
@@ -316,7 +317,8 @@ def _drop_ours(conn: Connection, stream: RunStream) -> None:
     ours = own_tables(conn)
     left = [f"drop {o.kind} if exists {o.name}" for o in _others(conn).values() if o.is_ours]
     if ours:
-        stream.emit(Noted(f"dropping {listed(ours)}, which pgdyno made ({pg_size(sum(t.bytes for t in ours))})"))
+        size = Name(pg_size(sum(t.bytes for t in ours)))
+        stream.emit(Noted(message("progress-dropping-ours", tables=Name(listed(ours)), size=size)))
         plain = [t.sql for t in ours if t.kind != "f"]
         left += [f"drop table if exists {', '.join(plain)}"] if plain else []
         left += [f"drop foreign table if exists {t.sql}" for t in ours if t.kind == "f"]
@@ -355,15 +357,11 @@ def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, st
                 f"fill.{f.name}: pgdyno did not make that table, so it does not fill it", "Make it in the files."
             )
     for note in (n for f in fillings for n in f.notes):
-        stream.emit(Noted(note))
+        stream.emit(Noted(Name(note)))
     constants = [f"{f.name.rpartition('.')[2]}.{c}" for f in fillings for c in f.constants]
     if constants:
-        more = f" and {len(constants) - _SHOWN} more" if len(constants) > _SHOWN else ""
-        stream.emit(
-            Noted(
-                f"their default in all rows: {', '.join(constants[:_SHOWN])}{more}; fill.TABLE.columns says otherwise"
-            )
-        )
+        more = message("progress-and-more", n=len(constants) - _SHOWN) if len(constants) > _SHOWN else None
+        stream.emit(Noted(message("progress-defaults", columns=Name(", ".join(constants[:_SHOWN])), more=more)))
     total, rows = sum(f.rows for f in fillings), 0
     drawer = Drawer(fillings)
     with done.phase("generate"), ThreadPoolExecutor(done.connections) as pool:

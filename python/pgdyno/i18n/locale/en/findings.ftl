@@ -125,6 +125,7 @@ confidence-high = high
 confidence-medium = medium
 confidence-low = low
 finding-cost = { $share } of { $whole }; confidence { $confidence }
+not-judged-many = What limits it was judged for { $n } of { $of } configurations: the fastest of each workload and variant, and others spread evenly. `pgdyno explain RUN` judges those that --workload and --clients choose.
 not-judged-missing = { $cause } could not be judged: nothing was recorded of { $missing }
 not-judged-defect = { $cause } could not be judged: a defect of pgdyno, please report it: { $defect }
 

@@ -125,6 +125,7 @@ confidence-high = 高
 confidence-medium = 中
 confidence-low = 低
 finding-cost = 占{ $whole }的 { $share }；可信度{ $confidence }
+not-judged-many = 在 { $of } 种配置中判断了 { $n } 种的瓶颈：每种负载和变体中最快的，以及均匀选取的其他配置。用 `pgdyno explain RUN` 加 --workload 和 --clients 可判断其余配置。
 not-judged-missing = 无法判断 { $cause }：没有记录 { $missing }
 not-judged-defect = 无法判断 { $cause }：pgdyno 的缺陷，请报告：{ $defect }
 
