@@ -5,12 +5,13 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
 import pytest
 from pgdyno import home
-from pgdyno.cluster import account, binaries, layout, scratch
+from pgdyno.cluster import account, binaries, layout, network, scratch
 from pgdyno.cluster.settings import GIB, Setting, sized
 from pgdyno.errors import ClusterError
 from pgdyno.run.dataset import auto_scale
@@ -122,3 +123,13 @@ def test_an_account_that_the_system_does_not_know_has_no_folders(monkeypatch: py
 
 def test_a_setting_is_quoted_as_the_server_reads_it() -> None:
     assert Setting("x", "it's \\ one", "r").line == "x = 'it''s \\\\ one'  # r"
+
+
+def test_a_network_that_went_with_its_namespace_keeps_no_folder(tmp_path: Path) -> None:
+    """The namespace of a container that was started again is another one, and nothing can be left of the network."""
+    (tmp_path / "network").write_text("abcdef net:[1]\n")
+    assert network.remove_of(tmp_path)
+    with subprocess.Popen(["sleep", "60"]) as child:
+        space = Path(f"/proc/{child.pid}/ns/net").readlink()
+        assert network._is_in_use(str(space))
+        child.kill()

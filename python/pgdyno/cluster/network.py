@@ -11,6 +11,7 @@ Needs root and Linux's `ip` and `setpriv`. What is made here is gone when the ma
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import ipaddress
 import json
@@ -303,7 +304,10 @@ def remove_of(folder: Path) -> bool:
         name, space = (folder / _NAME).read_text(encoding="utf-8").split()
     except (OSError, ValueError):
         return True
-    if not is_possible() or space != _own_namespace():
+    if space != _own_namespace():
+        # A container that was started again has another namespace: the network went with the old one.
+        return not _is_in_use(space)
+    if not is_possible():
         return False
     bridge = f"pd{name}"
     try:
@@ -321,6 +325,15 @@ def remove_of(folder: Path) -> bool:
         return bridge not in _interfaces()
     except (OSError, LocalError):
         return False
+
+
+def _is_in_use(space: str) -> bool:
+    """Return True if a process that this one can see runs in a network namespace."""
+    for link in Path("/proc").glob("[0-9]*/ns/net"):
+        with contextlib.suppress(OSError):
+            if str(link.readlink()) == space:
+                return True
+    return False
 
 
 def _own_namespace() -> str:
