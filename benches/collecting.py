@@ -104,7 +104,7 @@ class Gated:
 
     @property
     def period_s(self) -> float:
-        """As often as the source's own, which may change."""
+        """Return the source's own period, which may change."""
         return self.source.period_s
 
     @period_s.setter

@@ -26,7 +26,7 @@ class Description(Strict):
     faults: Annotated[dict[Name, str], Field(min_length=1)]
     #: A shell command that puts right what was broken, where the tool does not by itself.
     recover: str = ""
-    #: How long the tool may take to promote another: where none is, the round ends when all are served after so long.
+    #: Seconds that the tool may take to promote another member; without a promotion the round ends after that time.
     failover_s: Annotated[float, Field(ge=0, le=86_400)] = 45.0
     #: How long a command may take, clients may wait until they are served again, and the others until they follow.
     command_s: Annotated[float, Field(gt=0, le=86_400)] = 60.0
