@@ -198,3 +198,10 @@ def test_texts_are_made_again_of_plain_data() -> None:
     for damaged in (3, {"id": "x"}, {"nothing": 1}, [1]):
         with pytest.raises((ValueError, KeyError, TypeError)):
             text_from(damaged)
+
+
+@pytest.mark.parametrize(("rate", "text"), [(1.2345e9, "1,234 MB/s"), (240e6, "240 MB/s"), (12.345e6, "12.3 MB/s")])
+def test_speeds_have_no_exponents(rate: float, text: str) -> None:
+    assert i18n.text(message("load-writing", speed=Quantity(rate, "bytes/s"), disk=None)).startswith(
+        f"writing alone: {text},"
+    )
