@@ -240,11 +240,11 @@ def test_a_run_is_followed_until_its_end(tmp_path: Path, monkeypatch: pytest.Mon
     found: list[RunEvent] = []
     polled = [0]
 
-    def sleep(seconds: float) -> None:
+    def poll(seconds: float) -> None:
         polled[0] += 1
         threading.Event().wait(0.001)
 
-    monkeypatch.setattr(replay, "time", SimpleNamespace(sleep=sleep))
+    monkeypatch.setattr(replay, "time", SimpleNamespace(sleep=poll))
     reader = threading.Thread(target=lambda: found.extend(replay.replay(path, follow=True)))
     reader.start()
     wait_until(lambda: polled[0] > 1, 10)
