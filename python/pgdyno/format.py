@@ -11,6 +11,8 @@ def printable(text: str) -> str:
 
     The text may come from a server, a file, or a run of another user.
     """
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() or c in "\n\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 

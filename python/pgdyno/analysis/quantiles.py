@@ -6,6 +6,7 @@ See docs/math.md, Series, for the formulas.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 import numpy as np
@@ -50,12 +51,14 @@ def mean_half_width_over(counts: Sequence[float], sums: Sequence[float]) -> floa
 
     Repetitions are independent of each other, so Student's t is used.
     """
-    n, total = np.asarray(counts, dtype=np.float64), np.asarray(sums, dtype=np.float64)
-    if len(n) < 2 or n.sum() <= 0:
+    # Repetitions are few: arrays would cost ten times as much as the sums, and a report has ten thousand of these.
+    total = math.fsum(counts)
+    if len(counts) < 2 or total <= 0:
         return None
-    parts = (total - total.sum() / n.sum() * n) / n.mean()
+    ratio, size = math.fsum(sums) / total, total / len(counts)
+    parts = [(s - ratio * n) / size for n, s in zip(counts, sums, strict=True)]
     # About zero by construction; the deviation is that of repetitions.
-    return student_975(len(n) - 1) * float(parts.std(ddof=1)) / math.sqrt(len(n))
+    return student_975(len(counts) - 1) * statistics.stdev(parts) / math.sqrt(len(counts))
 
 
 def quantile_band_over(counts: Sequence[float], below: Sequence[float]) -> tuple[float, float] | None:
@@ -67,8 +70,8 @@ def quantile_band_over(counts: Sequence[float], below: Sequence[float]) -> tuple
 
 
 def _band(counts: Sequence[float], below: Sequence[float], half: float | None) -> tuple[float, float] | None:
-    total = float(np.sum(counts))
-    share = float(np.sum(below)) / max(1.0, total)
+    total = math.fsum(counts)
+    share = math.fsum(below) / max(1.0, total)
     if half is None or min(share, 1 - share) * total < _BEYOND:
         return None
     # On the scale of log odds: near 1 an interval that goes as far up as down would leave the range.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -198,31 +198,16 @@ def read(path: Path) -> RunData:
         if t.summary is not None and t.state == "finished":
             repetitions.setdefault(t.plan.key, []).append(t)
 
-    def parts_of(tag: str, key: Key) -> list[Histogram]:
-        found = (merged[t.plan.number].get(tag) for t in repetitions[key])
-        return [h for h in found if h is not None and h.count]
-
-    def together(tag: str, key: Key) -> Histogram:
-        """Percentiles are never averaged: histograms of repetitions are merged."""
-        whole = Histogram()
-        for h in parts_of(tag, key):
-            whole.merge(h)
-        return whole
-
-    def units_of(tag: str, key: Key) -> list[Histogram]:
-        """Return the histograms of the units over which a confidence interval is computed.
-
-        The units are the starts of the server if there are several, else the repetitions.
-        """
-        starts: dict[int, Histogram] = {}
-        for t in repetitions[key]:
-            if (h := merged[t.plan.number].get(tag)) is not None and h.count:
-                starts.setdefault(t.plan.start, Histogram()).merge(h)
-        return list(starts.values()) if len(starts) > 1 else parts_of(tag, key)
+    def parts_of(tag: str, key: Key) -> list[tuple[int, Histogram]]:
+        """Return the histograms of the repetitions that have values, each with its start of the server."""
+        found = ((t.plan.start, merged[t.plan.number].get(tag)) for t in repetitions[key])
+        return [(start, h) for start, h in found if h is not None and h.count]
 
     def pooled(tag: str, key: Key) -> Latency:
-        whole = together(tag, key)
-        return with_half_widths(latency_of(whole), whole, units_of(tag, key))
+        # Decoded once: it is most of the time that a report of thousands of trials takes.
+        parts = parts_of(tag, key)
+        whole = _together(h for _, h in parts)
+        return with_half_widths(latency_of(whole), whole, _units(parts))
 
     latencies = _LazyKeys(repetitions, lambda key: pooled(hlog.TRANSACTION, key))
     statements = _LazyKeys(
@@ -256,10 +241,29 @@ def read(path: Path) -> RunData:
         over_time,
         happened,
         {n: found for n, folder in folders.items() if (found := read_checks(folder, damage.note))},
-        together,
+        lambda tag, key: _together(h for _, h in parts_of(tag, key)),
         lambda number: _counts_over_time(folders[number] / LOG, series[number]),
         damage.files,
     )
+
+
+def _together(parts: Iterable[Histogram]) -> Histogram:
+    """Merge histograms. Percentiles are never averaged."""
+    whole = Histogram()
+    for h in parts:
+        whole.merge(h)
+    return whole
+
+
+def _units(parts: Sequence[tuple[int, Histogram]]) -> list[Histogram]:
+    """Return the histograms of the units over which a confidence interval is computed.
+
+    The units are the starts of the server if there are several, else the repetitions.
+    """
+    starts: dict[int, list[Histogram]] = {}
+    for start, h in parts:
+        starts.setdefault(start, []).append(h)
+    return [_together(found) for found in starts.values()] if len(starts) > 1 else [h for _, h in parts]
 
 
 def _first(repetitions: list[TrialRecord]) -> TrialSummary:
