@@ -96,6 +96,7 @@ def test_libpq_is_not_waited_for(tmp_path: Any) -> None:
     assert done.code == 3 and "no session within 2 s" in done.err, done.err
 
 
+@pytest.mark.slow
 def test_no_later_session_is_waited_for(tmp_path: Any) -> None:
     """psycopg holds the interpreter's lock while libpq computes: only the process can end then."""
     with serving(scram("2000000000")) as port:

@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tests.support.cli import PGDYNO, SHORT, environment, pgdyno
+from tests.support.waiting import wait_until
 
 
 def working_on(folder: Path) -> list[str]:
@@ -28,20 +28,13 @@ def working_on(folder: Path) -> list[str]:
     return found
 
 
-def wait_for(true: Callable[[], object], process: subprocess.Popen[bytes] | None = None) -> None:
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline and (process is None or process.poll() is None)
-        time.sleep(0.01)
-
-
 def test_fio_dies_with_pgdyno_and_the_next_call_sweeps(tmp_path: Path) -> None:
     words = [PGDYNO, "storage", tmp_path, "--seconds=20", "--size=64m"]
     probe = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
-    wait_for(lambda: [n for n in working_on(tmp_path) if n in ("fio", "pg_test_fsync")], probe)
+    wait_until(lambda: [n for n in working_on(tmp_path) if n in ("fio", "pg_test_fsync")], process=probe)
     probe.kill()
     probe.wait()
-    wait_for(lambda: not working_on(tmp_path))
+    wait_until(lambda: not working_on(tmp_path))
     assert list(tmp_path.glob("pgdyno-storage-*"))
     assert pgdyno("experiments").code == 0
     assert list(tmp_path.iterdir()) == []
@@ -53,7 +46,7 @@ def test_a_plan_that_is_cut_off_leaves_no_probe(tmp_path: Path, number: signal.S
     process = subprocess.Popen(
         words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env=environment(TMPDIR=str(tmp_path))
     )
-    wait_for(lambda: list(tmp_path.glob("pgsql_tmp_pgdyno_probe_*/probe*")), process)
+    wait_until(lambda: list(tmp_path.glob("pgsql_tmp_pgdyno_probe_*/probe*")), process=process)
     process.send_signal(number)
     _, err = process.communicate(timeout=30)
     assert b"Traceback" not in err
@@ -86,7 +79,7 @@ def test_any_verb_sweeps_what_a_killed_one_has_left(tmp_path: Path, reachable: P
             [PGDYNO, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             env={**env, "TMPDIR": str(elsewhere), "PGDYNO_TEMPLATES": str(tmp_path / "none")},
         )  # fmt: skip
-        wait_for(lambda folder=folder, there=there: list(folder.glob(there)), process)
+        wait_until(lambda folder=folder, there=there: list(folder.glob(there)), process=process)
         process.kill()
         process.wait()
         assert list(folder.iterdir()), name
@@ -104,7 +97,7 @@ def test_what_lives_is_not_swept(tmp_path: Path) -> None:
     env = environment(XDG_STATE_HOME=str(tmp_path / "state"))
     words = [PGDYNO, "storage", tmp_path, "--seconds=2", "--size=64m"]
     probe = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
-    wait_for(lambda: list(tmp_path.glob("pgdyno-storage-*/f*")), probe)
+    wait_until(lambda: list(tmp_path.glob("pgdyno-storage-*/f*")), process=probe)
     assert pgdyno("experiments", env=env).err == ""
     assert list(tmp_path.glob("pgdyno-storage-*/f*"))
     probe.terminate()
@@ -140,7 +133,7 @@ def test_two_runs_on_one_machine_know_of_each_other(tmp_path: Path) -> None:
         [PGDYNO, "run", "quick", "--embedded", *SHORT, "--duration", "6", "--runs", tmp_path / "a"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(),
     )  # fmt: skip
-    wait_for(lambda: list(tmp_path.glob("a/*/trials/*/intervals*")), first)
+    wait_until(lambda: list(tmp_path.glob("a/*/trials/*/intervals*")), process=first)
     second = pgdyno("run", "quick", "--embedded", *SHORT, "--runs", tmp_path / "b", "--json")
     said = " ".join(second.err.split())
     assert "another pgdyno is at work on this machine (process" in said and str(first.pid) in said
@@ -179,7 +172,7 @@ def test_without_a_register_the_next_call_in_the_same_place_sweeps(tmp_path: Pat
     env = environment(TMPDIR=str(tmp_path), XDG_STATE_HOME="/dev/null")
     words = [PGDYNO, "load", "tpcb", "--scale", "1000", "--plan"]
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
-    wait_for(lambda: list(tmp_path.glob("pgsql_tmp_pgdyno_probe_*/probe*")), process)
+    wait_until(lambda: list(tmp_path.glob("pgsql_tmp_pgdyno_probe_*/probe*")), process=process)
     process.kill()
     process.wait()
     assert pgdyno("experiments", env=env).code == 0

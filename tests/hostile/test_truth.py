@@ -20,6 +20,7 @@ from pgdyno.store import reading
 
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.server import Server
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
@@ -54,11 +55,7 @@ class Run:
         self._wait(lambda: any(f.stat().st_size for f in self.runs.glob("*/trials/0001-*/intervals.jsonl")))
 
     def _wait(self, true: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 60
-        while not true():
-            assert self.process.poll() is None, self.process.communicate()
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        wait_until(true, process=self.process)
 
     def ended(self, timeout: float = 90) -> tuple[int, str, dict[str, Any], reading.RunData]:
         """Exit code, what was said, the manifest, the run."""

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -16,6 +16,7 @@ from pgdyno.store import reading
 
 from tests.live.test_experiments import HEAD, RUN, by, run
 from tests.support.cli import PGDYNO, environment, pgdyno
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture
@@ -149,7 +150,7 @@ def test_nobody_gets_in_while_another_server_is_measured(tmp_path: Path, base: P
     argv = [str(PGDYNO), "run", str(_file(tmp_path, text)), "-q", "--runs", str(tmp_path / "runs")]
     process = subprocess.Popen(argv, env=environment(), stderr=subprocess.PIPE)
     try:
-        wait_for(lambda: list((tmp_path / "runs").glob("*/trials/0002-*/trial.json")), process)
+        wait_until(lambda: list((tmp_path / "runs").glob("*/trials/0002-*/trial.json")), process=process)
         for words in (("load", "tpcb", "--data", base), ("cluster", "start", base), ("cluster", "snapshot", base)):
             done = pgdyno(*words)
             assert done.code == 3 and "Traceback" not in done.err, done
@@ -182,7 +183,7 @@ def test_a_killed_run_goes_on_with_the_same_cluster_only(tmp_path: Path, base: P
     file = _file(tmp_path, text + RUN.replace("repetitions = 1", "repetitions = 3"))
     argv = [str(PGDYNO), "run", str(file), "-q", "--runs", str(tmp_path / "runs")]
     process = subprocess.Popen(argv, env=environment(), cwd=folder, stderr=subprocess.DEVNULL)
-    wait_for(lambda: list((tmp_path / "runs").glob("*/trials/0002-*/intervals.jsonl")), process)
+    wait_until(lambda: list((tmp_path / "runs").glob("*/trials/0002-*/intervals.jsonl")), process=process)
     process.kill()
     process.wait()
     (path,) = (tmp_path / "runs").iterdir()
@@ -197,7 +198,7 @@ def test_a_killed_run_goes_on_with_the_same_cluster_only(tmp_path: Path, base: P
     last = reading.read(path).trials[-1]
     record = path / "trials" / last.plan.folder / "trial.json"
     record.write_text(record.read_text().replace('"finished"', '"running"'))
-    wait_for(lambda: not (base / "data" / "postmaster.pid").exists())
+    wait_until(lambda: not (base / "data" / "postmaster.pid").exists())
     base.rename(folder / "moved")
     assert pgdyno("cluster", "create", base).code == 0
     before = (path / "manifest.json").read_text()
@@ -205,14 +206,6 @@ def test_a_killed_run_goes_on_with_the_same_cluster_only(tmp_path: Path, base: P
     assert again.code == 3 and "system identifier" in again.err
     # What the run says of itself stays.
     assert (path / "manifest.json").read_text() == before
-
-
-def wait_for(true: Callable[[], object], process: subprocess.Popen[bytes] | None = None) -> None:
-    """Waits until it is, at most half a minute."""
-    deadline = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < deadline and (process is None or process.poll() is None)
-        time.sleep(0.02)
 
 
 @pytest.mark.slow
@@ -246,7 +239,7 @@ def test_a_log_stays_when_the_run_is_continued(tmp_path: Path, base: Path) -> No
     file = _file(tmp_path, text + RUN.replace("repetitions = 1", "repetitions = 3"))
     argv = [str(PGDYNO), "run", str(file), "-q", "--runs", str(tmp_path / "runs")]
     process = subprocess.Popen(argv, env=environment(), stderr=subprocess.DEVNULL)
-    wait_for(lambda: list((tmp_path / "runs").glob("*/trials/0002-*/intervals.jsonl")), process)
+    wait_until(lambda: list((tmp_path / "runs").glob("*/trials/0002-*/intervals.jsonl")), process=process)
     process.send_signal(signal.SIGINT)
     assert process.wait() == 130
     (path,) = (tmp_path / "runs").iterdir()

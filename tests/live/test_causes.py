@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -129,6 +128,11 @@ def test_planning_carries_nothing_out(server: Server, database: str) -> None:
 
 def test_strangers_locks_and_snapshots_elsewhere_are_not_ours(server: Server, database: str) -> None:
     here = server.conninfo(dbname=database)
+
+    def is_waiting(name: str) -> bool:
+        found = "select 1 from pg_stat_activity where wait_event_type = 'Lock' and application_name = "
+        return bool(server.sql(f"{found}'{name}'"))
+
     server.sql("create table t (a int)", dbname=database)
     with (
         closing(psycopg.connect(here, application_name="a")) as a,
@@ -142,12 +146,12 @@ def test_strangers_locks_and_snapshots_elsewhere_are_not_ours(server: Server, da
         with closing(psycopg.connect(here, application_name="b")) as b:
             b.execute("set statement_timeout = '1s'")
             b.pgconn.send_query(b"select a from t")
-            time.sleep(0.3)
+            wait_until(lambda: is_waiting("b"))
             waits.look()
             assert not waits.is_locked and Blockers(ours, "pgdyno", lambda: True).rows(1.0) == []
             client.execute("set statement_timeout = '3s'")
             client.pgconn.send_query(b"select a from t")
-            time.sleep(0.3)
+            wait_until(lambda: is_waiting("pgdyno"))
             waits.look()
             (row,) = Blockers(ours, "pgdyno", lambda: waits.is_locked).rows(1.0)
             assert waits.is_locked and row["by"] == "a" and row["relation"] == "t" and not row["by_ours"]

@@ -19,7 +19,7 @@ from pgdyno.collect.sources.machine import SoftInterrupts
 from pgdyno.collect.sources.progress import Progress
 from pgdyno.collect.sources.sessions import Slots
 from pgdyno.collect.sources.sizes import Sizes
-from pgdyno.store import reading
+from pgdyno.store import reading, samples
 
 from tests.support.cli import SHORT, pgdyno
 from tests.support.server import DEBIAN_15, Server
@@ -117,11 +117,13 @@ def test_long_commands_and_slots_are_seen(server: Server, database: str) -> None
             progress = Progress(conn)
             assert not [r for r in progress.rows(1.0) if r["relation"] == "long"]
             threading.Thread(target=vacuum, daemon=True).start()
-            seen = []
-            deadline = time.monotonic() + 20
-            while not seen and not ended.is_set() and time.monotonic() < deadline:
-                seen = [r for r in progress.rows(0.05) if r["relation"] == "long"]
-                time.sleep(0.01)
+            seen: list[samples.Row] = []
+
+            def is_seen() -> bool:
+                seen.extend(r for r in progress.rows(0.05) if r["relation"] == "long")
+                return bool(seen) or ended.is_set()
+
+            wait_until(is_seen, every_s=0.01)
             assert seen and seen[0]["command"] == "vacuum" and seen[0]["unit"] == "blocks" and not seen[0]["auto"]
             assert ended.wait(30)
         finally:
@@ -140,10 +142,8 @@ def test_locks_are_counted_by_kind_and_mode(server: Server, database: str) -> No
         waiting = threading.Thread(target=lambda: waiter.execute("insert into held values (1)"), daemon=True)
         waiting.start()
         locks = Locks(conn)
-        deadline = time.monotonic() + 20
-        while not (rows := [r for r in locks.rows(1.0) if r["waiting"]]) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        (row,) = rows
+        wait_until(lambda: any(r["waiting"] for r in locks.rows(1.0)))
+        (row,) = (r for r in locks.rows(1.0) if r["waiting"])
         assert (row["kind"], row["mode"], row["relation"]) == ("relation", "RowExclusiveLock", "held")
         by_mode = {r["mode"]: r for r in locks.rows(1.0) if r["relation"] == "held"}
         assert by_mode["ShareLock"]["granted"] == 1 and row["granted"] == 0
@@ -177,9 +177,8 @@ def test_soft_interrupts_are_counted_by_kind() -> None:
         pytest.skip("this machine does not count them")
     source = SoftInterrupts()
     assert source.rows(1.0) == [], "the first look only begins"
-    deadline = time.monotonic() + 20
-    while not (rows := source.rows(0.1)) and time.monotonic() < deadline:
-        time.sleep(0.1)
+    rows: list[samples.Row] = []
+    wait_until(lambda: rows or rows.extend(source.rows(0.1)), every_s=0.1)
     assert all(0 < float(r["busiest_core_per_s"]) <= float(r["per_s"]) and r["kind"] for r in rows) and rows
 
 
@@ -194,7 +193,8 @@ def test_what_pg_wait_sampling_counts_is_read() -> None:
         conn.execute("create extension pg_wait_sampling; create extension pg_stat_statements")
         before = totals.read(conn)
         conn.execute("select pg_sleep(0.5)")
-        time.sleep(0.1)
+        profile = "select coalesce(sum(count), 0) >= 20 from pg_wait_sampling_profile where event = 'PgSleep'"
+        wait_until(lambda: conn.execute(profile).fetchone() == (True,))
         after = totals.read(conn)
         assert before.missing == [] and after.missing == []
         rows = totals.between(before, after, conn.info.server_version)
@@ -217,6 +217,7 @@ def test_devices_are_read_while_a_private_server_is_loaded(tmp_path: Path) -> No
     assert "generate" in phases and all(row["seconds"] > 0 for row in place["dataset"]["devices"])
 
 
+@pytest.mark.slow
 def test_a_crash_and_a_reload_are_told_with_their_times(tmp_path: Path) -> None:
     """Collecting goes on when the server is back; the log is read whatever its form, and where it goes on."""
     conf = (

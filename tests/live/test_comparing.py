@@ -7,13 +7,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.server import Server
+from tests.support.waiting import wait_until
 
 
 @pytest.mark.slow
@@ -64,10 +64,7 @@ def test_a_run_that_is_under_way_is_shown_as_such(tmp_path: Path) -> None:
             "--clients", "2", "--runs", tmp_path]  # fmt: skip
     process = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        for _ in range(300):
-            if len(list(tmp_path.glob("*/trials/*/intervals.parquet"))) >= 2:
-                break
-            time.sleep(0.1)
+        wait_until(lambda: len(list(tmp_path.glob("*/trials/*/intervals.parquet"))) >= 2, process=process)
         (run,) = tmp_path.iterdir()
         shown = pgdyno("report", run)
         assert shown.code == 0 and "cut off" not in shown.out and "is under way" in shown.err, shown.out + shown.err

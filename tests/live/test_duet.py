@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from pgdyno.stream.stream import RunStream
 
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.server import Server
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.alone
 
@@ -108,10 +108,8 @@ def test_an_interrupted_duet_is_kept_and_continued(tmp_path: Path) -> None:
     file.write_text(EXPERIMENT.replace("duration_s = 5", "duration_s = 6"))
     words = [PGDYNO, "run", file, "--embedded", "--runs", tmp_path / "runs", "-q"]
     process = subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not any(f.read_text().count('"measure"') > 2 for f in tmp_path.glob("runs/*/trials/0002*/intervals.jsonl")):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.05)
+    second = "runs/*/trials/0002*/intervals.jsonl"
+    wait_until(lambda: any(f.read_text().count('"measure"') > 2 for f in tmp_path.glob(second)), process=process)
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == 130
     (run,) = tmp_path.glob("runs/*")
@@ -155,10 +153,8 @@ def test_a_server_that_dies_in_a_duet_is_said(tmp_path: Path) -> None:
     )  # fmt: skip
     words = [PGDYNO, "run", file, "--embedded", "--runs", tmp_path / "runs"]
     process = subprocess.Popen(words, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not any(f.read_text().count('"measure"') > 2 for f in tmp_path.glob("runs/*/trials/0002*/intervals.jsonl")):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.05)
+    second = "runs/*/trials/0002*/intervals.jsonl"
+    wait_until(lambda: any(f.read_text().count('"measure"') > 2 for f in tmp_path.glob(second)), process=process)
     postmasters = [p for p in psutil.Process(process.pid).children(recursive=True) if "postgres" in p.name()]
     mains = [p for p in postmasters if p.parent() is None or "postgres" not in (p.parent() or p).name()]
     os.kill(mains[-1].pid, signal.SIGKILL)

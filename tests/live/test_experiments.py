@@ -8,7 +8,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -364,10 +363,7 @@ def test_tablespaces_of_a_killed_run_are_swept(tmp_path: Path, fast: Path) -> No
     file.write_text(in_tablespace(fast) + RUN.replace("duration_s = 0.5", "duration_s = 30"))
     argv = [str(PGDYNO), "run", str(file), "--embedded", "-q", "--runs", str(tmp_path / "killed")]
     process = subprocess.Popen(argv, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 30
-    while not list((tmp_path / "killed").glob("*/trials/*/intervals.jsonl")):
-        assert time.monotonic() < deadline and process.poll() is None
-        time.sleep(0.05)
+    wait_until(lambda: list((tmp_path / "killed").glob("*/trials/*/intervals.jsonl")), process=process)
     process.kill()
     process.wait()
     assert any(fast.iterdir())

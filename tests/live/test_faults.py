@@ -74,6 +74,7 @@ def test_no_permission_to_create(server: Server, database: str, tmp_path: Path) 
     refused("permission denied", "GRANT CREATE ON SCHEMA public", code=3, args=("--target", info, "--runs", tmp_path))
 
 
+@pytest.mark.slow
 def test_foreign_tables_are_never_touched(server: Server, database: str, tmp_path: Path) -> None:
     server.sql("create table pgbench_accounts (precious int); insert into pgbench_accounts values (1)", dbname=database)
     info = server.conninfo(dbname=database)

@@ -136,6 +136,7 @@ def paced(server: Server, name: str, each: int, period_s: float, think_s: float 
     return log
 
 
+@pytest.mark.slow
 def test_a_capture_keeps_productions_pace(server: Server, tmp_path: Path) -> None:
     period_s, think_s = 0.05, 0.02
     log = paced(server, "paced", 60, period_s, think_s)

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,7 +57,7 @@ def test_a_cluster_as_it_was_at_a_time_and_at_a_position(base: Path) -> None:
 def _flashbacks(base: Path, folder: Path) -> None:
     before = pgdyno("cluster", "flashback", folder, "--to", "latest", "--into", base / "none")
     assert before.code == 3 and "there is none" in before.err and not (base / "none").exists()
-    over = threading.Event()
+    over, written = threading.Event(), [0]
 
     def write() -> None:
         with administration.connect(ReplicatedCluster(folder).primary.local) as conn:
@@ -67,13 +66,15 @@ def _flashbacks(base: Path, folder: Path) -> None:
             while not over.is_set():
                 n += 1
                 conn.execute("insert into public.t values (%s)", [n])
+                written[0] = n
 
     writer = threading.Thread(target=write)
     writer.start()
-    time.sleep(0.5)
+    wait_until(lambda: written[0] > 100)
     # While it replays what is written.
     taken = pgdyno("cluster", "snapshot", folder)
-    time.sleep(0.5)
+    before = written[0]
+    wait_until(lambda: written[0] > before + 100)
     over.set()
     writer.join()
     assert taken.code == 0, taken.err

@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -94,20 +93,19 @@ def test_lost_connections_are_made_again(server: Server, made: str, tmp_path: Pa
     def shoot() -> None:
         """All four, once they are at work; and those that came after them."""
         shot: set[int] = set()
-        deadline = time.monotonic() + 60
+
+        def others() -> set[int]:
+            return {pid for (pid,) in server.sql(f"select pid {ours}")} - shot
+
         for _ in range(2):
-            while time.monotonic() < deadline:
-                there = {pid for (pid,) in server.sql(f"select pid {ours}")} - shot
-                if len(there) == 4:
-                    server.sql(f"select pg_terminate_backend(pid) {ours}")
-                    shot |= there
-                    break
-                time.sleep(0.02)
+            wait_until(lambda: len(others()) == 4)
+            there = others()
+            server.sql(f"select pg_terminate_backend(pid) {ours}")
+            shot |= there
         stop.set()
 
     def shoot_once() -> None:
-        while not server.sql(f"select pid {ours}"):
-            time.sleep(0.02)
+        wait_until(lambda: server.sql(f"select pid {ours}"))
         server.sql(f"select pg_terminate_backend(pid) {ours}")
 
     shooter = threading.Thread(target=shoot)
@@ -244,9 +242,8 @@ def test_a_server_that_stalls_is_no_busy_client(server: Server, made: str, tmp_p
 
         def unlock_later() -> None:
             """Two seconds after all four wait."""
-            waiting = "select count(*) from pg_locks where not granted"
-            wait_until(lambda: server.sql(waiting)[0][0] >= 4, 60)
-            time.sleep(2)
+            waiting = "select count(*), max(clock_timestamp() - waitstart) > '2s' from pg_locks where not granted"
+            wait_until(lambda: server.sql(waiting)[0][0] >= 4 and server.sql(waiting)[0][1], 60)
             conn.rollback()
 
         unlock = threading.Thread(target=unlock_later)
@@ -372,12 +369,8 @@ def test_it_is_called_pgbench(server: Server, made: str) -> None:
         env=environment(**where(server)),
     )  # fmt: skip
     try:
-        deadline = time.monotonic() + 10
-        words = b""
-        while not words.startswith(b"pgbench") and time.monotonic() < deadline:
-            words = Path(f"/proc/{process.pid}/cmdline").read_bytes()
-            time.sleep(0.01)
-        assert words.startswith(b"pgbench -n -S -T5 -c2")
+        shown = Path(f"/proc/{process.pid}/cmdline")
+        wait_until(lambda: shown.read_bytes().startswith(b"pgbench -n -S -T5 -c2"), 10, process=process)
     finally:
         process.terminate()
         process.wait()

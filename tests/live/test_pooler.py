@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from tests.support.cli import SHORT, pgdyno
 from tests.support.folders import reachable
 from tests.support.pgbouncer import PGBOUNCER, pgbouncer
 from tests.support.server import Server
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer")
 
@@ -104,10 +104,11 @@ def test_clients_of_the_pooler_see_a_pause_and_no_error_in_a_switchover(pooled: 
 
     writer = threading.Thread(target=write)
     writer.start()
-    time.sleep(0.5)
+    wait_until(lambda: done[0] > 0)
     before = done[0]
     switched = pgdyno("cluster", "switchover", pooled, "--to", "node2")
-    time.sleep(0.5)
+    after = done[0]
+    wait_until(lambda: done[0] > after or errors)
     over.set()
     writer.join()
     assert switched.code == 0 and not errors and done[0] > before > 0

@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from pgdyno.cluster.account import server_account
 from pgdyno.cluster.network import Network
 
 from tests.support.server import DEBIAN_15
+from tests.support.waiting import wait_until
 
 MEMBERS = ("node1", "node2", "node3")
 PASSWORD = "drill"
@@ -166,17 +166,18 @@ class Patroni:
 
     def wait_whole(self) -> None:
         """Until there is a leader, and the others stream."""
-        deadline = time.monotonic() + _READY_S
-        while True:
+
+        def is_whole() -> bool:
             members = self.cluster().get("members", [])
             leaders = [m for m in members if m["role"] == "leader" and m["state"] == "running"]
             others = [m for m in members if m["role"] != "leader" and m["state"] in ("running", "streaming")]
-            if len(leaders) == 1 and len(others) == len(MEMBERS) - 1:
-                return
-            if time.monotonic() > deadline:
-                logs = "\n".join((self.folder / f"{n}.log").read_text()[-1500:] for n in (*MEMBERS, "etcd"))
-                raise AssertionError(f"Patroni is not ready: {members}\n{logs}")
-            time.sleep(0.2)
+            return len(leaders) == 1 and len(others) == len(MEMBERS) - 1
+
+        def logs() -> str:
+            ends = "\n".join((self.folder / f"{n}.log").read_text()[-1500:] for n in (*MEMBERS, "etcd"))
+            return f"Patroni is not ready: {self.cluster()}\n{ends}"
+
+        wait_until(is_whole, _READY_S, every_s=0.2, why=logs)
 
     def set(self, **values: bool) -> None:
         """Changes Patroni's own configuration, for all members."""
@@ -189,16 +190,15 @@ class Patroni:
     def wait_synchronous(self, wanted: bool) -> None:
         """Until the leader waits for a standby, or for none."""
         psql = [str(DEBIAN_15 / "psql"), "-X", "-A", "-t", "-U", "postgres", "-c", "show synchronous_standby_names"]
-        deadline = time.monotonic() + _READY_S
-        while time.monotonic() < deadline:
+
+        def is_set() -> bool:
             words = [*psql, "-h", self.network.address(self.leader), "postgres"]
             done = subprocess.run(
                 words, capture_output=True, text=True, check=False, env={**os.environ, "PGPASSWORD": PASSWORD}
             )
-            if done.returncode == 0 and bool(done.stdout.strip()) == wanted:
-                return
-            time.sleep(0.2)
-        raise AssertionError("the leader does not take its mode")
+            return done.returncode == 0 and bool(done.stdout.strip()) == wanted
+
+        wait_until(is_set, _READY_S, every_s=0.2, why=lambda: "the leader does not take its mode")
 
     @property
     def leader(self) -> str:

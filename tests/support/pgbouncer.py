@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
 from pgdyno.cluster.account import server_account
 
-from tests.support.server import free_port
+from tests.support.server import answers, free_port
+from tests.support.waiting import wait_until
 
 PGBOUNCER = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 
@@ -35,14 +34,8 @@ def pgbouncer(folder: Path, server: str, mode: str, pool: int = 8) -> Iterator[i
             [PGBOUNCER, folder / "pgbouncer.ini"], stdout=log, stderr=log, cwd="/", env=env, **account.popen()
         )
     try:
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                psycopg.connect(f"host=127.0.0.1 port={port} user=postgres dbname=postgres").close()
-                break
-            except psycopg.Error:
-                assert time.monotonic() < deadline, (folder / "pgbouncer.log").read_text()
-                time.sleep(0.05)
+        where = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
+        wait_until(lambda: answers(where), 20, why=(folder / "pgbouncer.log").read_text)
         yield port
     finally:
         process.kill()

@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ import psycopg
 from pgdyno.cluster import binaries
 from pgdyno.cluster.account import server_account
 
+from tests.support.waiting import wait_until
+
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
 
 
@@ -25,6 +26,15 @@ def free_port() -> int:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return int(s.getsockname()[1])
+
+
+def answers(conninfo: str) -> bool:
+    """Return True if a session can be made."""
+    try:
+        psycopg.connect(conninfo).close()
+    except psycopg.Error:
+        return False
+    return True
 
 
 def make_certificate(folder: Path, host: str) -> tuple[Path, Path, Path]:
@@ -115,14 +125,8 @@ class Server:
                 [self.bin / "postgres", "-D", self.data],
                 stdout=log, stderr=log, cwd="/", env=env, start_new_session=True, **self.account.popen(),
             )  # fmt: skip
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                psycopg.connect(self.conninfo(), connect_timeout=5).close()
-                return self
-            except psycopg.Error as e:
-                assert time.monotonic() < deadline and self.process.poll() is None, f"{e}\n{self.log()}"
-                time.sleep(0.05)
+        wait_until(lambda: answers(f"{self.conninfo()} connect_timeout=5"), process=self.process, why=self.log)
+        return self
 
     def log(self) -> str:
         return (self.base / "log").read_text(errors="replace")[-3000:]

@@ -452,7 +452,7 @@ def test_a_source_that_fails_is_a_gap_and_told_once() -> None:
     start = time.time_ns()
     c = Collection([bad, good], None, heard, period_s=0.05, start_ns=lambda: start)
     c.start()
-    time.sleep(0.6)
+    wait_until(lambda: bad.calls == 5 and good.calls >= 8)
     c.stop()
     found = [(s.source, s.start_ns, s.end_ns) for s in heard.samples]
     assert heard.gaps == ["bad: gone", "bad: left alone after 5 failures in a row"] and bad.calls == 5
@@ -470,10 +470,10 @@ def test_a_source_that_takes_long_to_fail_is_asked_less_often() -> None:
     start = time.time_ns()
     c = Collection([slow, good], None, _Heard(), period_s=0.05, start_ns=lambda: start)
     c.start()
-    time.sleep(0.8)
+    wait_until(lambda: good.calls >= 12)
     c.stop()
     # And once more at the end.
-    assert slow.calls <= 3 and good.calls >= 8
+    assert slow.calls <= 3
 
 
 def test_a_disk_that_is_full_does_not_end_the_sampling() -> None:
@@ -601,7 +601,7 @@ def test_whatever_goes_wrong_in_a_source_the_others_go_on() -> None:
     start = time.time_ns()
     c = Collection([odd, good], None, heard, period_s=0.05, start_ns=lambda: start)
     c.start()
-    time.sleep(0.3)
+    wait_until(lambda: len(heard.gaps) == 2 and heard.samples)
     c.stop()
     assert [n.split(":")[0] for n in heard.gaps] == ["odd", "odd"] and "left alone" in heard.gaps[1]
     assert {s.source for s in heard.samples} == {"s"}
@@ -610,9 +610,10 @@ def test_whatever_goes_wrong_in_a_source_the_others_go_on() -> None:
 def test_a_source_that_hangs_does_not_hold_up_the_end() -> None:
     heard = _Heard()
     start = time.time_ns()
-    c = Collection([_Source(wait_s=60)], None, heard, period_s=0.05, start_ns=lambda: start)
+    source = _Source(wait_s=60)
+    c = Collection([source], None, heard, period_s=0.05, start_ns=lambda: start)
     c.start()
-    time.sleep(0.1)
+    wait_until(lambda: source.calls)
     began = time.monotonic()
     c.stop()
     assert time.monotonic() - began < 5 and heard.gaps == ["a source did not answer any more"]
@@ -665,10 +666,11 @@ def test_a_server_that_comes_back_is_asked_again() -> None:
 
 def test_nothing_is_sampled_before_the_load_begins() -> None:
     source = _Source()
-    began = threading.Event()
-    c = Collection([source], None, _Heard(), period_s=0.02, start_ns=lambda: int(began.is_set()))
+    asked = itertools.count()
+    c = Collection([source], None, _Heard(), period_s=0.02, start_ns=lambda: 0 * next(asked))
     c.start()
-    time.sleep(0.1)
+    # Five times over it looked whether the load has begun.
+    wait_until(lambda: next(asked) > 5)
     assert source.calls == 0
     c.stop()
 

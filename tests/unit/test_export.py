@@ -7,7 +7,6 @@ import re
 import shutil
 import socket
 import subprocess
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from pgdyno.store import export, reading
 
 from tests.support import synthetic
 from tests.support.cli import pgdyno
+from tests.support.waiting import wait_until
 
 PROMTOOL = shutil.which("promtool")
 
@@ -81,6 +81,14 @@ def test_the_dashboard_asks_for_what_is_exported(tmp_path: Path) -> None:
     assert board["title"] == "pgdyno" and {v["name"] for v in board["templating"]["list"]} >= {"run", "workload"}
 
 
+def _is_ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1):
+            return True
+    except OSError:
+        return False
+
+
 @pytest.fixture
 def prometheus(tmp_path: Path) -> Iterator[str]:
     """A Prometheus with a run in it, as its own promtool imports it."""
@@ -98,12 +106,7 @@ def prometheus(tmp_path: Path) -> Iterator[str]:
     process = subprocess.Popen(["prometheus", *argv], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     url = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(100):
-            try:
-                urllib.request.urlopen(f"{url}/-/ready", timeout=1)
-                break
-            except OSError:
-                time.sleep(0.1)
+        wait_until(lambda: _is_ready(f"{url}/-/ready"), 20, process=process)
         yield url
     finally:
         process.terminate()

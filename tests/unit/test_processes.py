@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 
 from pgdyno.collect import processes
 
@@ -28,5 +27,4 @@ def test_children_count_while_they_live_and_after() -> None:
 def test_what_cannot_be_read_is_none() -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
-    time.sleep(0.01)
     assert processes.cpu_ns(ended.pid) is None

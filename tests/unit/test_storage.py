@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from pgdyno.errors import LocalError, UsageError
 from pgdyno.storage import fio, sync
 
 from tests.support.cli import PGDYNO, environment, pgdyno
+from tests.support.waiting import wait_until
 
 LATENCY = {"min": 1, "max": 42_900_000, "mean": 6_000_000.5, "stddev": 1.5, "N": 4,
            "percentile": {"50.000000": 5_603_000, "95.000000": 12_300_000, "99.000000": 17_700_000,
@@ -115,10 +115,7 @@ def test_without_fio_it_says_how_to_get_it(tmp_path: Path) -> None:
 def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
     words = [PGDYNO, "storage", tmp_path, "--seconds=20", "--size=64m"]
     probe = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
-    deadline = time.monotonic() + 20
-    while not list(tmp_path.glob("pgdyno-storage-*/*")):
-        assert time.monotonic() < deadline and probe.poll() is None
-        time.sleep(0.02)
+    wait_until(lambda: list(tmp_path.glob("pgdyno-storage-*/*")), 20, process=probe)
     probe.send_signal(signal.SIGINT)
     _, err = probe.communicate(timeout=20)
     assert probe.returncode == 130 and b"interrupted" in err and b"Traceback" not in err
