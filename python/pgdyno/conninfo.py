@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from pgdyno import libpq
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 
 #: Parameters that are a secret, or lead to one.
 _SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
@@ -29,8 +29,8 @@ def read(text: str, *, named: str) -> dict[str, Any]:
         return dict(libpq.parse(text))
     except libpq.LibpqError as e:
         raise UsageError(
-            f"{named} is not a connection string: {_without_quoted(str(e))}",
-            'Write it as libpq reads it: "host=db1 port=5432 user=bench dbname=bench", or a postgresql:// URI.',
+            msg("error-not-connection-string", named=named, without_quoted=_without_quoted(str(e))),
+            msg("remedy-write-libpq-reads-host-db1"),
         ) from e
 
 

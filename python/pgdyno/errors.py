@@ -12,19 +12,60 @@
 
 from __future__ import annotations
 
+from pgdyno.message import Listed, Message, Name, Text
+from pgdyno.units import Quantity, Share
+
 
 class PgdynoError(Exception):
-    """The base: a message, and what to do about it (may be empty)."""
+    """The base: what is wrong, and what to do about it (may be empty).
+
+    A plain string is somebody else's words, such as a server's; it is the same in every language.
+    """
 
     exit_code = 1
 
-    def __init__(self, message: str, remedy: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.remedy = remedy
+    def __init__(self, message: Text | str, remedy: Text | str = "") -> None:
+        self.cause = Name(message) if isinstance(message, str) else message
+        self.advice = Name(remedy) if isinstance(remedy, str) else remedy
+        super().__init__(self.message)
+
+    @property
+    def message(self) -> str:
+        """The cause, in English."""
+        return _written(self.cause, "en")
+
+    @property
+    def remedy(self) -> str:
+        """The remedy, in English; may be empty."""
+        return _written(self.advice, "en")
+
+    def text(self, lang: str = "en") -> str:
+        """Write the cause and, on a line of its own, the remedy."""
+        return "\n".join(filter(None, (_written(self.cause, lang), _written(self.advice, lang))))
 
     def __str__(self) -> str:
-        return f"{self.message}\n{self.remedy}" if self.remedy else self.message
+        return self.text()
+
+
+def msg(id: str, /, **args: object) -> Message:
+    """Return the message of an error by its id. Arguments other than texts and quantities are names."""
+    return Message(id, {name: _argument(value) for name, value in args.items()})
+
+
+def _argument(value: object) -> Text | Quantity | Share:
+    match value:
+        case Message() | Name() | Listed() | Quantity() | Share():
+            return value
+        case PgdynoError() if value.advice == Name(""):
+            return value.cause
+    return Name(str(value))
+
+
+def _written(text: Text, lang: str) -> str:
+    # Not every program that may fail needs the catalogues at its start.
+    from pgdyno import i18n
+
+    return i18n.text(text, lang)
 
 
 class UsageError(PgdynoError):

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pgdyno.errors import LocalError
+from pgdyno.errors import LocalError, msg
 
 #: ConnStatusType.
 OK, BAD = 0, 1
@@ -75,7 +75,7 @@ def _library() -> Any:
             return _declared(ctypes.CDLL(name))
         except OSError:
             continue
-    raise LocalError("libpq was not found", "Install it: pip install 'psycopg[binary]', or apt-get install libpq5.")
+    raise LocalError(msg("error-libpq-was-not-found"), msg("remedy-install-pip-install-psycopg-binary"))
 
 
 def _declared(lib: Any) -> Any:

@@ -39,8 +39,8 @@ def used() -> Iterator[tuple[str, set[str] | None]]:
         elif called == "Setting":
             if len(node.args) > 2 and isinstance(node.args[2], ast.Constant):
                 yield f"reason-{node.args[2].value}", set()
-        elif called in ("message", "Message"):
-            names = {k.arg or "" for k in node.keywords} if called == "message" else None
+        elif called in ("message", "Message", "msg"):
+            names = {k.arg or "" for k in node.keywords} if called != "Message" else None
             # Of arguments that are given as a mapping the names are not known here.
             names = None if names is None or "" in names else names
             whole = [x for x in ast.walk(first) if isinstance(x, ast.JoinedStr)]

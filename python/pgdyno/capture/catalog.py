@@ -13,7 +13,7 @@ from pgdyno.capture import sql
 from pgdyno.capture.draws import Distribution
 from pgdyno.capture.harm import Functions, Planner, functions
 from pgdyno.capture.secrets import holds_none, is_measured
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.load.dataset import literal
 from pgdyno.load.find import Connection
 from pgdyno.search_path import schemas_of, user_path
@@ -121,7 +121,8 @@ class Catalog:
         known = {"all"} | {n for t, of in self.tables.items() for c in of.columns for n in (c, f"{t}.{c}")}
         if unknown := sorted(self._with_values - known):
             raise UsageError(
-                f"--with-values: no table has a column {', '.join(unknown)}", "Write COLUMN, TABLE.COLUMN, or all."
+                msg("error-values-no-table-column", unknown=", ".join(unknown)),
+                msg("remedy-write-column-table-column-or"),
             )
 
     def _read(self) -> None:

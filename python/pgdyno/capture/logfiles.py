@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TextIO
 
 from pgdyno.capture import languages
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 
 _PARAMETERS = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
 #: Of csvlog's columns.
@@ -95,7 +95,7 @@ class Reader:
                     else:
                         yield from self._read_stderr(path, f)
             except (OSError, EOFError) as e:
-                raise UsageError(f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from e
+                raise UsageError(msg("error-cannot-read", path=path, reason=getattr(e, "strerror", None) or e)) from e
 
     def _read_csv(self, path: Path, lines: TextIO) -> Iterator[Statement]:
         csv.field_size_limit(_LONGEST)
@@ -103,8 +103,8 @@ class Reader:
         for number, row in enumerate(csv.reader(lines), 1):
             if short:
                 raise UsageError(
-                    f"{path}: entry {short} has too few columns: it is not a csvlog of PostgreSQL's",
-                    "log_destination = 'csvlog' (or 'jsonlog', a .json file), log_min_duration_statement = 0.",
+                    msg("error-entry-too-few-columns-not", path=path, short=short),
+                    msg("remedy-log-destination-csvlog-or-jsonlog"),
                 )
             if len(row) < 23:
                 # The last one may be under way.
@@ -112,7 +112,7 @@ class Reader:
                 continue
             yield from self._statement({name: row[at] for name, at in _CSV.items()})
         if short == 1:
-            raise UsageError(f"{path}: entry 1 has too few columns: it is not a csvlog of PostgreSQL's")
+            raise UsageError(msg("error-entry-1-too-few-columns", path=path))
         self._cut += short > 0
 
     def _read_json(self, path: Path, lines: TextIO) -> Iterator[Statement]:
@@ -125,7 +125,7 @@ class Reader:
                 if not isinstance(facts, dict):
                     raise ValueError("it is not an object")
             except (ValueError, RecursionError) as e:
-                wrong = UsageError(f"{path}:{number}: {e}: it is not a jsonlog of PostgreSQL's")
+                wrong = UsageError(msg("error-not-jsonlog-postgresql-s", path=path, number=number, reason=e))
                 if number == 1:
                     raise wrong from e
                 continue
@@ -139,8 +139,8 @@ class Reader:
         pattern = self._pattern(head)
         if pattern is None:
             raise UsageError(
-                f"{path}: no line begins with a log_line_prefix that is known ({self._prefix!r} is the server's)",
-                "csvlog (.csv) and jsonlog (.json) have none; or set log_line_prefix as it was when it was written.",
+                msg("error-no-line-begins-log-line", path=path, prefix=repr(self._prefix)),
+                msg("remedy-csvlog-csv-jsonlog-json-none"),
             )
         facts: dict[str, str] = {}
         for line in (x for part in (head, lines) for x in part):

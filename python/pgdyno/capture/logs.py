@@ -33,7 +33,7 @@ from pgdyno.capture.statements import (
     unfound,
     with_draws,
 )
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 
 #: What begins and ends transactions.
 _READ_WRITE = re.compile(r"\s*(?:begin|start|set)\b.*\bread\s+write\b", re.IGNORECASE | re.DOTALL)
@@ -192,9 +192,7 @@ def _replayed(of: Sequence[tuple[Captured, _Seen]], clock: _Clock) -> Replayed:
     """
     begins = [at for _, seen in of for _, at in seen.begun]
     if any(at is None for at in begins):
-        raise UsageError(
-            "--replay: the log does not say when", "%m in log_line_prefix writes it; csvlog and jsonlog have it."
-        )
+        raise UsageError(msg("error-replay-log-does-not-say"), msg("remedy-m-log-line-prefix-writes"))
     first = min((at for at in begins if at is not None), default=0.0)
     used = {session for _, seen in of for session, _ in seen.begun}
     clients = packed({s: span for s, span in clock.spans.items() if s in used})

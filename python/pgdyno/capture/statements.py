@@ -19,7 +19,7 @@ from pgdyno.capture.catalog import INTEGERS, Catalog
 from pgdyno.capture.draws import Draw, Listed
 from pgdyno.capture.harm import differs
 from pgdyno.capture.pace import Pace
-from pgdyno.errors import RefusedError
+from pgdyno.errors import RefusedError, msg
 from pgdyno.format import one_line
 from pgdyno.load.find import Connection
 from pgdyno.statements import writes
@@ -233,8 +233,8 @@ def _counts(conn: Connection) -> dict[Any, Counts]:
         rows = conn.execute(SQL(_STATEMENTS).format(Identifier(*view))).fetchall()
     except psycopg.Error as e:
         raise RefusedError(
-            f"pg_stat_statements cannot be read: {one_line(e)[:200]}",
-            "CREATE EXTENSION pg_stat_statements (it must be in shared_preload_libraries); or capture a log: --log.",
+            msg("error-pg-stat-statements-cannot-be", reason=one_line(e)[:200]),
+            msg("remedy-create-extension-pg-stat-statements"),
         ) from e
     return {(i, q): Counts(q, *counted) for i, q, *counted in rows}
 

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 from pgdyno.capture.statements import Capture, Replayed
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 
 #: The weight of the most frequent script.
 _HEAVIEST = 1000
@@ -64,12 +64,14 @@ def write(
     """
     if not found.scripts:
         why = dict.fromkeys([*(x.why for x in found.left_out), *found.notes])
-        raise UsageError("nothing was captured", "; ".join(why)[:400])
+        raise UsageError(msg("error-nothing-was-captured"), "; ".join(why)[:400])
     try:
         # Bounds of somebody's numbers stand in the scripts.
         folder.mkdir(mode=0o700, parents=True)
     except FileExistsError as e:
-        raise UsageError(f"{folder} is there already; nothing was written", "Name another folder: --output.") from e
+        raise UsageError(
+            msg("error-there-already-nothing-was-written", folder=folder), msg("remedy-name-another-folder-output")
+        ) from e
     most = max(s.calls for s in found.scripts)
     lines = []
     for s in found.scripts:

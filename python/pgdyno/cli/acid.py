@@ -25,7 +25,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
-from pgdyno.errors import ClusterError, TargetError, UsageError
+from pgdyno.errors import ClusterError, TargetError, UsageError, msg
 from pgdyno.format import one_line
 from pgdyno.load import find, loader
 from pgdyno.load.claim import Claim
@@ -72,9 +72,11 @@ def main(
 ) -> int:
     """Run the tests, show the result, and return the exit code."""
     if isolation not in _LEVELS:
-        raise UsageError(f'--isolation: there is no "{isolation}"', f"There are {', '.join(_LEVELS)}.")
+        raise UsageError(
+            msg("error-isolation-there-no", isolation=isolation), msg("remedy-choices", choices=", ".join(_LEVELS))
+        )
     if conninfo is not None and settings:
-        raise UsageError("--set is for the private server", "Leave it out, or --target.")
+        raise UsageError(msg("error-set-for-private-server"), msg("remedy-leave-out-or-target"))
     stream = stream_for(console.errors(), quiet=quiet)
     with stoppable():
         try:
@@ -88,7 +90,7 @@ def main(
                     found = _Found(tests, _checked(target, sets, stream), None)
         except psycopg.Error as e:
             message = one_line(e)
-            raise TargetError(f"testing failed: {message}", remedy_for(message, e.sqlstate)) from e
+            raise TargetError(msg("error-testing-failed", message=message), remedy_for(message, e.sqlstate)) from e
         finally:
             stream.emit(DatasetDone())
             stream.close()
@@ -115,7 +117,7 @@ def _private(given: list[str], isolation: str, seconds: float, clients: int, str
             cluster, options, clients=clients, seconds=seconds, orders=Path(cluster.base) / "acknowledged"
         )
         if not cluster.is_alive():
-            raise ClusterError(f"the server did not come back: {cluster.last_words(3)}")
+            raise ClusterError(msg("error-server-did-not-come-back", last_words=cluster.last_words(3)))
         return _Found(tests, _checked(cluster.target, 1, stream), lost)
 
 

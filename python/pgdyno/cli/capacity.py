@@ -12,7 +12,7 @@ from pgdyno.cli.options import language
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.requests import CapacityRequest
 from pgdyno.cli.run import localized
-from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError
+from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError, msg
 from pgdyno.model import Caveat
 from pgdyno.run.capacity import search
 from pgdyno.run.prepared import prepare
@@ -35,10 +35,10 @@ def main(
     try:
         wanted = objective(request.slo)
     except ValueError as e:
-        raise UsageError(f"--slo: {e}") from e
+        raise UsageError(msg("error-slo-not-understood", reason=e)) from e
     prepared = prepare(request.experiment, adjust, request.runs)
     if prepared.resumed is not None:
-        raise UsageError("a search cannot be continued", "Start it anew with the experiment's name.")
+        raise UsageError(msg("error-search-cannot-be-continued"), msg("remedy-start-anew-experiment-s-name"))
     prepared = replace(prepared, command=command_line())
     errors = console.errors()
     outcome, found = search(

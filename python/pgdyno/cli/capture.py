@@ -19,7 +19,7 @@ from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
-from pgdyno.errors import TargetError, UsageError
+from pgdyno.errors import TargetError, UsageError, msg
 from pgdyno.format import one_line
 
 
@@ -36,15 +36,15 @@ def main(
 ) -> int:
     """Capture the workload, write its files, and return the exit code."""
     if replay and not log:
-        raise UsageError("--replay needs a log", "Add --log FILE, or leave --replay out.")
+        raise UsageError(msg("error-replay-needs-log"), msg("remedy-add-log-file-or-leave"))
     if replay and times != 1:
-        raise UsageError("--replay runs a log at its own times, without --times", "Leave one of them out.")
+        raise UsageError(msg("error-replay-runs-log-at-own"), msg("remedy-leave-one-them-out"))
     target = targets.resolve(conninfo or "")
     try:
         found, what, source = _captured(target, log, seconds, top, read_only, with_values, replay)
     except psycopg.Error as e:
         reason = one_line(e)
-        raise TargetError(f"the capture failed: {reason}", remedy_for(reason, e.sqlstate)) from e
+        raise TargetError(msg("error-capture-failed", reason=reason), remedy_for(reason, e.sqlstate)) from e
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     file = write(found, output, source=source, when=when, what=what, read_only=read_only, times=times)
     pace = f"; {found.pace.tps:,.4g} a second" if found.pace is not None else ""

@@ -27,7 +27,7 @@ from pgdyno.cluster.managed import ManagedCluster, resolved
 from pgdyno.cluster.settings import OURS, Setting, counting_statements, sized
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
-from pgdyno.errors import RefusedError, UsageError
+from pgdyno.errors import RefusedError, UsageError, msg
 from pgdyno.load.dataset import mark_of
 from pgdyno.load.units import pg_size
 from pgdyno.stream.events import DatasetDone, DatasetProgress
@@ -56,9 +56,9 @@ def given_settings(given: list[str]) -> list[Setting]:
     for word in given:
         name, equals, value = word.partition("=")
         if not equals or not name.replace("_", "").replace(".", "").isalnum() or "\n" in value:
-            raise UsageError(f'--set: "{word}" is no setting', "Write it as --set shared_buffers=1GB.")
+            raise UsageError(msg("error-set-no-setting", word=word), msg("remedy-write-set-shared-buffers-1gb"))
         if name.lower() in OURS:
-            raise UsageError(f"--set: {name} is pgdyno's: where the server listens and where its files are")
+            raise UsageError(msg("error-set-pgdyno-s-where-server", name=name))
         settings.append(Setting(name, value, "command-line"))
     return settings
 
@@ -149,8 +149,8 @@ def snapshot(folder: Path, name: str | None, store: Path | None, online: bool, p
         if cluster.process_id() is not None:
             if not online:
                 raise RefusedError(
-                    f"a server is at work in {folder}",
-                    f"Stop it: pgdyno cluster stop {folder}. Or --online takes a base backup of the running one.",
+                    msg("error-server-at-work", folder=folder),
+                    msg("remedy-stop-pgdyno-cluster-stop-or", folder=folder),
                 )
             programs = binaries.find(cluster.account, cluster.base / "programs", cluster.programs())
             target = cluster.layout.target

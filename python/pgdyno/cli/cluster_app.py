@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from pgdyno.cli.help import Command
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 
 cluster = typer.Typer(
     help="Create and manage clusters and templates of loaded servers.",
@@ -114,7 +114,7 @@ def create(
     of_standbys = {"--sync": sync, "--network": network is not None, "--archive": archive, "--pooler": pooler}
     for option, given in {**of_standbys, "--disk": disk, "--tablespace": tablespace}.items():
         if given:
-            raise UsageError(f"{option} needs --standbys", "Say how many: --standbys 2.")
+            raise UsageError(msg("error-needs-standbys", option=option), msg("remedy-say-how-many-standbys-2"))
     raise typer.Exit(verb.create(folder, clients, settings or [], checksums, pg_bin))
 
 

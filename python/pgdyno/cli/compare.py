@@ -12,7 +12,7 @@ from rich.text import Text as Line
 from pgdyno import i18n
 from pgdyno.analysis.compare import Verdict
 from pgdyno.cli import as_json, console
-from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError
+from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError, msg
 from pgdyno.judge import runs
 from pgdyno.judge.compared import Row
 from pgdyno.judge.siblings import siblings
@@ -48,7 +48,7 @@ def main(
     names = tuple(m.strip() for m in figures.split(",")) if figures else runs.DEFAULT
     left, right = ([reading.read(path) for path in dict.fromkeys(side)] for side in (a, b))
     if shared := {p.resolve() for p in a} & {p.resolve() for p in b}:
-        raise UsageError(f"{min(shared)} stands on both sides", "Compare it with another run.")
+        raise UsageError(msg("error-stands-on-both-sides", min=min(shared)), msg("remedy-compare-another-run"))
     found = runs.compare_runs(left, right, names, margin=margin_percent / 100, others=siblings(left, right))
     failed = is_among(found.rows, failing)
     if fail_if and not failed and found.is_of_single_starts:
@@ -119,7 +119,9 @@ def failing_verdicts(fail_if: str | None) -> set[Verdict]:
     if fail_if is None:
         return set()
     if fail_if not in FAILING:
-        raise UsageError(f'--fail-if: there is no "{fail_if}"', f"There are {', '.join(FAILING)}.")
+        raise UsageError(
+            msg("error-fail-if-there-no", fail_if=fail_if), msg("remedy-choices", choices=", ".join(FAILING))
+        )
     return FAILING[fail_if]
 
 

@@ -32,7 +32,7 @@ from pgdyno.drill.own import OwnTarget
 from pgdyno.drill.records import Options
 from pgdyno.drill.target import DrillTarget
 from pgdyno.drill.verdict import Verdict
-from pgdyno.errors import PgdynoError, RefusedError, UsageError
+from pgdyno.errors import PgdynoError, RefusedError, UsageError, msg
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated
 from pgdyno.message import Name, counted, message
@@ -80,7 +80,7 @@ def _own(folder: Path, r: DrillRequest, options: Options) -> Drill:
         workload.refuse_unknown()
     options = replace(options, fence=not r.no_fence, pooled=r.through_pooler, beside=workload)
     if r.through_pooler and (cluster.pooler is None or cluster.pooler.process_id is None):
-        raise RefusedError(f"{folder} has no pooler that runs", "Make a cluster with --pooler; pgdyno cluster start.")
+        raise RefusedError(msg("error-no-pooler-runs", folder=folder), msg("remedy-make-cluster-pooler-pgdyno-cluster"))
     with stoppable(), record.locked(folder):
         # Another pgdyno may have changed the cluster before it gave up the lock.
         target = OwnTarget(ReplicatedCluster(folder))
@@ -142,7 +142,7 @@ def report(folder: Path, *, json_output: bool, lang: str = "en") -> int:
     """Show a drill from its folder, and write its page again; the exit code is 0."""
     found = drills.read(folder)
     if not found.rounds:
-        raise UsageError(f"{folder} has no round: there is nothing to report")
+        raise UsageError(msg("error-no-round-there-nothing-report", folder=folder))
     _end(found, json_output=json_output, lang=lang)
     return 0
 
@@ -150,20 +150,23 @@ def report(folder: Path, *, json_output: bool, lang: str = "en") -> int:
 def _foreign(file: Path, r: DrillRequest, options: Options) -> Drill:
     """Run a drill on a cluster that another tool manages."""
     if r.workload or r.through_pooler:
-        raise UsageError("--workload and --through-pooler go with clusters of pgdyno's", "Leave them out.")
+        raise UsageError(msg("error-workload-through-pooler-go-clusters"), msg("remedy-leave-them-out"))
     about = description.read(file)
     # A file with one fault means that one.
     only = next(iter(about.faults)) if len(about.faults) == 1 else "kill-primary"
     names = list(about.faults) if r.fault == "all" else [n.strip() for n in (r.fault or only).split(",")]
     foreign.refuse_unknown(about, names)
     if r.modes:
-        raise UsageError("--modes sets a cluster's settings, and this one is another tool's", "Leave it out.")
+        raise UsageError(msg("error-modes-sets-cluster-s-settings"), msg("remedy-leave-out"))
     if not r.i_know_this_breaks_it:
         raise RefusedError(
-            f"{file} describes a cluster that is not pgdyno's, and its commands would break it: "
-            f"{', '.join(names)} on {', '.join(about.members)}",
-            "Where that is meant: --i-know-this-breaks-it. It also makes the tables public.pgdyno_ledger, "
-            "pgdyno_ledger_register and pgdyno_ledger_token there.",
+            msg(
+                "error-describes-cluster-not-pgdyno-s",
+                file=file,
+                names=", ".join(names),
+                members=", ".join(about.members),
+            ),
+            msg("remedy-where-meant-i-know-this"),
         )
     with stoppable(), Members(about) as members:
 
@@ -281,7 +284,9 @@ def _refuse_unknown(text: str | None) -> None:
     """Raise UsageError for a fault that does not exist."""
     for name in (text or "kill-primary").split(","):
         if name.strip() not in (*FAULTS, "all"):
-            raise UsageError(f"--fault: {name.strip()!r} is unknown", f"There are {', '.join(FAULTS)}.")
+            raise UsageError(
+                msg("error-fault-unknown", name=repr(name.strip())), msg("remedy-choices", choices=", ".join(FAULTS))
+            )
 
 
 class _Rounds:

@@ -14,7 +14,7 @@ from pgdyno.cli import as_json, console
 from pgdyno.diagnosis import dips
 from pgdyno.diagnosis.causes import every_cause
 from pgdyno.diagnosis.explain import Diagnosis
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.judge.groups import Group
 from pgdyno.message import Message, Name, message
 from pgdyno.report import findings
@@ -31,13 +31,13 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, lan
     run = RunAnalysis(reading.read(path))
     data, groups = run.data, run.groups
     if not groups:
-        raise UsageError(f"{path} has no finished trial: there is nothing to explain")
+        raise UsageError(msg("error-no-finished-trial-there-nothing", path=path))
     chosen = [
         g for g in groups if (workload is None or g.workload == workload) and clients in (None, g.clients)
     ]  # fmt: skip
     if not chosen:
         known = ", ".join(dict.fromkeys(f"{g.workload} with {g.clients}" for g in groups))
-        raise UsageError("no configuration is of that workload and number of clients", f"There are: {known}.")
+        raise UsageError(msg("error-no-configuration-workload-number-clients"), msg("remedy-choices", choices=known))
     diagnosis = Diagnosis.merged([run.diagnosis_of(g) for g in chosen])
     found, not_judged = diagnosis.findings, diagnosis.not_judged
     if json_output:

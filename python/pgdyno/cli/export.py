@@ -6,19 +6,19 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.store import export, query, reading, rundir
 
 
 def main(run: Path | None, form: str | None, grafana: bool, output: Path | None) -> int:
     """Write the series of a run, or the dashboard, and return the exit code."""
     if grafana == (form is not None):
-        raise UsageError("say what to export", "--prometheus, --openmetrics or --influx with a run; or --grafana.")
+        raise UsageError(msg("error-say-what-export"), msg("remedy-prometheus-openmetrics-or-influx-run"))
     if grafana:
         _write([export.dashboard()], output)
         return 0
     if run is None:
-        raise UsageError("which run?", "pgdyno export --openmetrics RUN_DIRECTORY")
+        raise UsageError(msg("error-which-run"), msg("remedy-pgdyno-export-openmetrics-run-directory"))
     assert form is not None
     data = reading.read(run)
     _write(export.lines(data, form), output)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pgdyno.cli import console
 from pgdyno.cli.replication import at_work, watching
-from pgdyno.errors import ClusterError
+from pgdyno.errors import ClusterError, msg
 from pgdyno.format import size
 from pgdyno.replication import archives, flashback
 
@@ -24,7 +24,7 @@ def snapshot(folder: Path, keep: int | None) -> int:
     """
     with at_work(folder) as cluster, watching("snapshot of") as watch:
         if fails := archives.failing(cluster.primary.local):
-            raise ClusterError(fails, "Mend the archive first: a snapshot needs the WAL of the time when it was taken.")
+            raise ClusterError(fails, msg("remedy-mend-archive-first-snapshot-needs"))
         found = flashback.take(cluster, lambda n: watch("a standby", n))
         pruned = None if keep is None else flashback.prune(cluster, keep)
     how = f"{size(found.shared_bytes)} shared" if found.shared_bytes else f"{size(found.copied_bytes)} copied"
@@ -64,5 +64,5 @@ def main(folder: Path, to: str, into: Path, timeline: str, *, json_output: bool)
         for line in lines:
             _out.print(line, soft_wrap=True)
     if found.torn:
-        raise ClusterError(f"{found.torn} clients of the ledger have holes in what was restored", "Run pg_amcheck.")
+        raise ClusterError(msg("error-clients-ledger-holes-what-was", torn=found.torn), msg("remedy-run-pg-amcheck"))
     return 0

@@ -16,7 +16,7 @@ from pgdyno.cli.progress import stream_for
 from pgdyno.cluster import administration, binaries
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster
-from pgdyno.errors import LocalError, TargetError, UsageError
+from pgdyno.errors import LocalError, TargetError, UsageError, msg
 from pgdyno.load.own import dataset as own
 from pgdyno.load.own import dump, statistics
 from pgdyno.load.own.dataset import OwnDataset
@@ -39,14 +39,18 @@ def main(path: Path, source: str, head: Callable[[Path], str], tail: str) -> int
     path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
     is_database = not Path(source).exists() and ("=" in source or "://" in source)
     if not is_database and not Path(source).exists():
-        raise UsageError(f"--from: there is no file {source}", "A file of SQL, a dump, or a connection string.")
+        raise UsageError(msg("error-from-there-no-file", source=source), msg("remedy-file-sql-dump-or-connection"))
     is_archive = not is_database and not dump.is_plain(Path(source))
     schema = path.with_name(f"{path.stem}-schema.sql") if is_database else Path(source)
     if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent}; nothing was written", "Make it, or name another file.")
+        raise UsageError(
+            msg("error-there-no-folder-nothing-was", parent=path.parent), msg("remedy-make-or-name-another-file")
+        )
     for each in (path, schema) if is_database else (path,):
         if each.exists():
-            raise UsageError(f"{each} is there already; nothing was written", "Name another file.")
+            raise UsageError(
+                msg("error-there-already-nothing-was-written-2", each=each), msg("remedy-name-another-file")
+            )
     stream = stream_for(console.errors(), quiet=False)
     try:
         sizes, shapes = _dumped(source, schema) if is_database else (None, {})
@@ -104,9 +108,13 @@ def _dumped(conninfo: str, schema: Path) -> tuple[dict[str, int], dict[str, dict
     try:
         done = subprocess.run(argv, capture_output=True, env=environment, check=False)
     except OSError as e:
-        raise LocalError(f"pg_dump could not be run: {e}", "Install PostgreSQL's client programs.") from e
+        raise LocalError(
+            msg("error-pg-dump-could-not-be", reason=e), msg("remedy-install-postgresql-s-client-programs")
+        ) from e
     if done.returncode:
-        raise TargetError(f"pg_dump failed: {' '.join(done.stderr.decode(errors='replace').split())[:400]}")
+        raise TargetError(
+            msg("error-pg-dump-failed", split=" ".join(done.stderr.decode(errors="replace").split())[:400])
+        )
     with schema.open("xb") as f:
         f.write(done.stdout)
     return sizes, shapes

@@ -17,7 +17,7 @@ from rich.text import Text
 from pgdyno import i18n
 from pgdyno.analysis.changepoints import FEWEST, ChangePoint
 from pgdyno.cli import as_json, console
-from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError
+from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError, msg
 from pgdyno.format import change, integer
 from pgdyno.judge import history, scaling
 from pgdyno.message import Message, Name, counted, message
@@ -36,7 +36,7 @@ def follow(
 ) -> int:
     """Show the points where the figures of an experiment changed, and return the exit code."""
     if fail_if not in (None, "change", "worse"):
-        raise UsageError(f'--fail-if: there is no "{fail_if}"', "There are change and worse.")
+        raise UsageError(msg("error-fail-if-there-no", fail_if=fail_if), msg("remedy-there-change-worse"))
     names = tuple(m.strip() for m in metrics.split(",")) if metrics else ("TPS", "p99")
     found = history.of(folder, experiment, names)
     for what in found.unreadable:
@@ -127,7 +127,7 @@ def scale(
 ) -> int:
     """Show the scaling law, draw it if a file is named, and return the exit code."""
     if figure not in ("tps", "qps"):
-        raise UsageError(f'--figure: there is no "{figure}"', "There are tps and qps.")
+        raise UsageError(msg("error-figure-there-no", figure=figure), msg("remedy-there-tps-qps"))
     if source is None:
         with resources.as_file(resources.files("pgdyno") / "experiments" / f"{EXAMPLE}.csv") as path:
             found = scaling.fit_csv(path, "cores", y or "read_only_qps", "hot_rows", until)
@@ -160,7 +160,7 @@ def _draw(path: Path, found: list[scaling.Fitted], axis: str, say: Say) -> None:
         points, {f.label: f.scaling for f in found if f.scaling}, axis, say(message("axis-throughput"))
     )
     if spec is None:
-        raise UsageError("there is nothing to draw: no curve could be fitted", "It needs at least 4 different levels.")
+        raise UsageError(msg("error-there-nothing-draw-no-curve"), msg("remedy-needs-at-least-4-different"))
     text = vl_convert.vegalite_to_html(spec) if path.suffix == ".html" else vl_convert.vegalite_to_svg(spec)
     with rundir.writing(path):
         path.write_text(text, encoding="utf-8")

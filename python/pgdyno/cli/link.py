@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pgdyno.cli import console
 from pgdyno.cluster.network import Links, Network
-from pgdyno.errors import RefusedError, UsageError
+from pgdyno.errors import RefusedError, UsageError, msg
 from pgdyno.format import integer, size
 from pgdyno.interrupt import Terminated, signals_held, signals_raise
 from pgdyno.replication.cluster import ReplicatedCluster
@@ -26,9 +26,7 @@ def main(
 ) -> int:  # fmt: skip
     """Wait for a number of seconds, or for Ctrl-C; then restore the link."""
     if cut == bool(round_trip_ms or rate):
-        raise UsageError(
-            "what is to become of the link?", "--round-trip-ms 2, --rate 10MB (a second), both, or --cut alone."
-        )
+        raise UsageError(msg("error-what-become-link"), msg("remedy-round-trip-ms-2-rate"))
     cluster = ReplicatedCluster(folder)
     network = _network(cluster)
     pairs = _pairs(cluster, between)
@@ -55,11 +53,11 @@ def _network(cluster: ReplicatedCluster) -> Network:
     network = cluster.network
     if network is None:
         raise RefusedError(
-            "the members share this machine's network: there is no link between them",
-            "Make the cluster as root, with ip (iproute2) and setpriv: each member has a network namespace then.",
+            msg("error-members-share-this-machine-s"),
+            msg("remedy-make-cluster-root-ip-iproute2"),
         )
     if not network.is_up():
-        raise RefusedError("the cluster's network is down", f"pgdyno cluster start {cluster.base}")
+        raise RefusedError(msg("error-cluster-s-network-down"), msg("remedy-pgdyno-cluster-start", base=cluster.base))
     return network
 
 
@@ -71,7 +69,9 @@ def _pairs(cluster: ReplicatedCluster, between: str) -> list[tuple[str, str]]:
     given = [x.strip() for x in between.split(",")]
     unknown = [x for x in given if x not in names]
     if unknown or len(given) != 2 or given[0] == given[1]:
-        raise UsageError(f'--between: "{between}" is not two members', f"The members are {', '.join(names)}.")
+        raise UsageError(
+            msg("error-between-not-two-members", between=between), msg("remedy-members-are", names=", ".join(names))
+        )
     return [(given[0], given[1])]
 
 
@@ -83,7 +83,7 @@ def _bytes(rate: str) -> int | None:
     except (ValueError, KeyError):
         found = 0
     if found <= 0:
-        raise UsageError(f'--rate: "{rate}" is no size', "Write it as --rate 10MB: bytes a second, each way.")
+        raise UsageError(msg("error-rate-no-size", rate=rate), msg("remedy-write-rate-10mb-bytes-second"))
     return found
 
 

@@ -14,7 +14,7 @@ from pgdyno.cli.console import command_line
 from pgdyno.cli.progress import stream_for
 from pgdyno.collect import host
 from pgdyno.conninfo import holds_secret
-from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
+from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError, msg
 from pgdyno.report import view
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.order import decided
@@ -49,12 +49,12 @@ def main(
     failing = failing_verdicts(fail_if)
     if any(holds_secret(c) for c in conninfos):
         raise UsageError(
-            "a password on the command line is everybody's to see", "Use ~/.pgpass, PGPASSWORD or a service file."
+            msg("error-password-on-command-line-everybody"), msg("remedy-use-pgpass-pgpassword-or-service")
         )
 
     def adjust(found: Experiment) -> tuple[Experiment, list[Change]]:
         if found.targets:
-            raise SpecError("compare --live names the targets, and the experiment has its own", "Use pgdyno run.")
+            raise SpecError(msg("error-compare-live-names-targets-experiment"), msg("remedy-use-pgdyno-run"))
         data = found.model_dump()
         data["targets"] = {name: {"conninfo": c} for name, c in zip(("a", "b"), conninfos, strict=True)}
         data["axes"] = {"target": ["a", "b"], "clients": [clients or _CLIENTS_A_CORE * host.cores()]}

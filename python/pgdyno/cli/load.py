@@ -24,7 +24,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.datadir import PrivateServer
 from pgdyno.cluster.managed import resolved
 from pgdyno.collect.others import AtWork, others_at_work, words_for
-from pgdyno.errors import LocalError, UsageError
+from pgdyno.errors import LocalError, UsageError, msg
 from pgdyno.load import find, loader
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import Dataset
@@ -44,7 +44,9 @@ def main(request: LoadRequest) -> int:
     """Plan or load a dataset, show it, and return the exit code."""
     dataset, r = _dataset(request), request
     if r.method not in METHODS:
-        raise UsageError(f'--method: there is no "{r.method}"', f"There are {', '.join(METHODS)}.")
+        raise UsageError(
+            msg("error-method-there-no", method=r.method), msg("remedy-choices", choices=", ".join(METHODS))
+        )
     errors = console.errors()
     if r.plan:
         with stoppable():
@@ -73,11 +75,11 @@ def _dataset(r: LoadRequest) -> Dataset:
     is_tpcc = r.dataset == "tpcc"
     for option, value in (("--warehouses", r.warehouses), ("--sets", r.sets)):
         if value is not None and not is_tpcc:
-            raise UsageError(f"{option} goes with tpcc", f"The size of {r.dataset} is its --scale.")
+            raise UsageError(msg("error-goes-tpcc", option=option), msg("remedy-size-scale", dataset=r.dataset))
     if is_tpcc and r.scale is not None and r.warehouses is not None:
-        raise UsageError("--scale and --warehouses say the same", "Give one of them.")
+        raise UsageError(msg("error-scale-warehouses-say-same"), msg("remedy-give-one-them"))
     if is_tpcc and r.tables is not None:
-        raise UsageError("tpcc has the tables that it has", "Several sets of them: --sets.")
+        raise UsageError(msg("error-tpcc-tables"), msg("remedy-several-sets-them-sets"))
     return loader.dataset_of(
         r.dataset,
         scale=r.warehouses if is_tpcc and r.warehouses is not None else r.scale,
@@ -99,18 +101,15 @@ def _refuse_unclear(r: LoadRequest) -> None:
     """Raise UsageError unless the options name one server, and a method that can load into it."""
     if r.data is None and r.target is None and not targets.named_by_environment():
         raise UsageError(
-            "no server and no data directory to load into",
-            "--target CONNINFO (or PGHOST) for a running server, --data FOLDER for a stopped one. --dry-run shows "
-            "the size alone.",
+            msg("error-no-server-no-data-directory"),
+            msg("remedy-target-conninfo-or-pghost-for"),
         )
     if r.data is not None and (r.target is not None or r.method in ("copy", "server")):
-        raise UsageError(
-            "--data is for --method direct, --target for copy and server", "Give the one that you mean, not both."
-        )
+        raise UsageError(msg("error-data-for-method-direct-target"), msg("remedy-give-one-you-mean-not"))
     if r.data is None and r.method == "direct":
         raise UsageError(
-            "--method direct writes the files of a stopped server",
-            "Stop it, and name its data directory: --data FOLDER.",
+            msg("error-method-direct-writes-files-stopped"),
+            msg("remedy-stop-name-data-directory-data"),
         )
 
 

@@ -111,7 +111,7 @@ def entry() -> NoReturn:
         code = app(standalone_mode=False)
         sys.stdout.flush()
     except PgdynoError as e:
-        streams.say(str(e))
+        streams.say_error(e)
         code = e.exit_code
     except SystemExit as e:
         # click's way to end where whoever read our output has closed it (| head): nothing went wrong.

@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 
 _HEAD = """\
 # {title}. What it will do: pgdyno plan {file}. To do it: pgdyno run {file}
@@ -132,7 +132,7 @@ def main(path: Path, kind: str, source: str | None = None) -> int:
 
         return from_schema.main(path, source, partial(head_of, head=_HEAD), _TAIL)
     if kind not in _DATASETS:
-        raise UsageError(f'--kind: there is no "{kind}"', f"There are {', '.join(_DATASETS)}.")
+        raise UsageError(msg("error-kind-there-no", kind=kind), msg("remedy-choices", choices=", ".join(_DATASETS)))
     path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
     workloads = _TPCB_WORKLOADS if kind == "tpcb" else _OWN_WORKLOADS
     head = head_of(path, _HEAD)
@@ -141,7 +141,9 @@ def main(path: Path, kind: str, source: str | None = None) -> int:
         texts[path.with_name("schema.sql")] = _SCHEMA
     for each in texts:
         if each.exists():
-            raise UsageError(f"{each} is there already; nothing was written", "Name another file.")
+            raise UsageError(
+                msg("error-there-already-nothing-was-written-2", each=each), msg("remedy-name-another-file")
+            )
     for each, text in texts.items():
         with each.open("x", encoding="utf-8") as f:
             f.write(text)

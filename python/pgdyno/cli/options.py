@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from pgdyno.cli import streams
+
 #: Groups of options in --help, in this order.
 WHAT, SERVER, MEASURING, SAFETY, OUTPUT = (
     "What to run",
@@ -276,12 +278,15 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", 
 def language(lang: str | None) -> str:
     """Return the language of the output. Raise UsageError."""
     from pgdyno import i18n
-    from pgdyno.errors import UsageError
+    from pgdyno.errors import UsageError, msg
 
     try:
-        return i18n.chosen(lang)
+        found = streams.language = i18n.chosen(lang)
+        return found
     except ValueError as e:
-        raise UsageError(f'--lang: there is no "{lang}"', f"There are {', '.join(i18n.LANGUAGES)}.") from e
+        raise UsageError(
+            msg("error-lang-there-no", lang=lang), msg("remedy-choices", choices=", ".join(i18n.LANGUAGES))
+        ) from e
 
 
 def given(**values: Any) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from pgdyno.cli.cluster import settings_of
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import network as networks
-from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError
+from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError, msg
 from pgdyno.format import one_line
 from pgdyno.load.units import pg_size
 from pgdyno.replication import (
@@ -63,8 +63,8 @@ def create(
     """Create a primary and its standbys and start them."""
     if network and not networks.is_possible():
         raise RefusedError(
-            "network namespaces need root, and the programs ip (iproute2) and setpriv",
-            "Leave --network out: the members share this machine's network then, and links cannot be cut.",
+            msg("error-network-namespaces-need-root-programs"),
+            msg("remedy-leave-network-out-members-share"),
         )
     settings = settings_of(given, clients, pg_bin, members=standbys + 1)
     use_namespaces = networks.is_possible() if network is None else network
@@ -116,9 +116,9 @@ def _disk_bytes(text: str) -> int:
     if not text:
         return 0
     if not re.fullmatch(r"[0-9]+ ?(kB|MB|GB|TB)", text) or (size := size_bytes(text)) < disks.LEAST_BYTES:
-        raise UsageError(f"--disk: {text!r} is no size of 320 MB or more", "Write 1GB.")
+        raise UsageError(msg("error-disk-no-size-320-mb", text=repr(text)), msg("remedy-write-1gb"))
     if os.geteuid() != 0:
-        raise RefusedError("--disk: only root may mount file systems", "Leave it out.")
+        raise RefusedError(msg("error-disk-only-root-may-mount"), msg("remedy-leave-out"))
     return size
 
 
@@ -215,9 +215,7 @@ def failover(folder: Path, to: str, *, force: bool) -> int:
             how = (
                 "lives and takes writes" if found.role == "primary" else f"lives, and does not answer ({found.reason})"
             )
-            raise RefusedError(
-                f"{cluster.primary.name} {how}", "pgdyno cluster switchover loses nothing. --force kills it first."
-            )
+            raise RefusedError(f"{cluster.primary.name} {how}", msg("remedy-pgdyno-cluster-switchover-loses-nothing"))
         done = roles.failover(cluster, to=to, force=force, watch=watch)
     _say(
         f"{done.member} is the primary: promoted in {done.seconds:.2f} s; compared {' and '.join(done.seen)}",
@@ -231,8 +229,8 @@ def rejoin(folder: Path, member: str | None) -> int:
     with at_work(folder) as cluster, watching("base backup") as watch:
         if state.member_state(cluster.primary).role != "primary":
             raise RefusedError(
-                f"{cluster.primary.name} is the primary and does not run",
-                f"pgdyno cluster failover {folder} promotes a standby, pgdyno cluster start {folder} starts all.",
+                msg("error-primary-does-not-run", name=cluster.primary.name),
+                msg("remedy-pgdyno-cluster-failover-promotes-standby", folder=folder),
             )
         chosen = [cluster.member(member)] if member else cluster.others(cluster.primary)
         for m in chosen:
@@ -271,8 +269,8 @@ def at_work(folder: Path) -> Iterator[ReplicatedCluster]:
             yield cluster
         except psycopg.Error as e:
             raise ClusterError(
-                f"a member has refused, or does not answer: {one_line(e)}",
-                f"pgdyno cluster status {folder} shows which.",
+                msg("error-member-refused-or-does-not", reason=one_line(e)),
+                msg("remedy-pgdyno-cluster-status-shows-which", folder=folder),
             ) from e
 
 
@@ -281,7 +279,7 @@ def refuse_unfinished(cluster: ReplicatedCluster) -> None:
     if left := leftovers.unfinished_operations(cluster):
         raise ClusterError(
             f"{cluster.base}: {'; '.join(left)}",
-            f"pgdyno cluster status {cluster.base} shows how it stands, pgdyno cluster repair {cluster.base} ends it.",
+            msg("remedy-pgdyno-cluster-status-shows-how", base=cluster.base),
         )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pgdyno import i18n
 from pgdyno.cli import as_json, console
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.message import Name
 from pgdyno.report import heading, html, sysbench, view, write
 from pgdyno.results.analysis import RunAnalysis
@@ -22,9 +22,14 @@ FORMATS = ("pgdyno", "sysbench")
 def refuse_unknown(report_format: str, *, json_output: bool) -> None:
     """Raise UsageError if the report format is unknown, or if two formats were requested."""
     if report_format not in FORMATS:
-        raise UsageError(f'--report-format: there is no "{report_format}"', f"There are {', '.join(FORMATS)}.")
+        raise UsageError(
+            msg("error-report-format-there-no", report_format=report_format),
+            msg("remedy-choices", choices=", ".join(FORMATS)),
+        )
     if report_format != "pgdyno" and json_output:
-        raise UsageError(f"--json and --report-format {report_format} contradict each other", "Give one of them.")
+        raise UsageError(
+            msg("error-json-report-format-contradict-each", report_format=report_format), msg("remedy-give-one-them")
+        )
 
 
 def main(path: Path, json_output: bool, lang: str, report_format: str, *, details: bool = False) -> int:
@@ -37,14 +42,14 @@ def main(path: Path, json_output: bool, lang: str, report_format: str, *, detail
         from pgdyno.cli import drill
 
         if report_format != "pgdyno":
-            raise UsageError(f"{path} is a drill: its report has one form", "Leave --report-format out.")
+            raise UsageError(msg("error-drill-report-one-form", path=path), msg("remedy-leave-report-format-out"))
         return drill.report(path, json_output=json_output, lang=lang)
     data = replace(reading.read(path), under_way=rundir.is_under_way(path))
     if json_output:
         as_json.write(as_json.run_as_json(RunAnalysis(data), 0, i18n.text(heading.error(data) or Name(""))))
         return 0
     if not any(t.summary for t in data.trials):
-        raise UsageError(f"{path} has no finished trial: there is nothing to report")
+        raise UsageError(msg("error-no-finished-trial-there-nothing-2", path=path))
     if report_format == "sysbench":
         sys.stdout.write(sysbench.text(data))
         return 0

@@ -18,7 +18,7 @@ from pgdyno.cli.report import refuse_unknown
 from pgdyno.cli.requests import RunRequest
 from pgdyno.cli.sysbench import SysbenchLines
 from pgdyno.collect import host
-from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError
+from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError, msg
 from pgdyno.report import sysbench, view, write
 from pgdyno.report.view import View
 from pgdyno.run import resume
@@ -48,7 +48,9 @@ def numbers(option: str, text: str | None, kind: Callable[[str], Any]) -> list[A
     try:
         return [kind(part.strip()) for part in text.split(",")]
     except ValueError as e:
-        raise UsageError(f'{option}: "{text}" is not a list of numbers', f"Write it as {option} 1,8,64.") from e
+        raise UsageError(
+            msg("error-not-list-numbers", option=option, text=text), msg("remedy-write-1-8-64", option=option)
+        ) from e
 
 
 def warmup(text: str | None) -> float | str | None:
@@ -59,7 +61,7 @@ def warmup(text: str | None) -> float | str | None:
         return float(text)
     except ValueError as e:
         raise UsageError(
-            f'--warmup: "{text}" is not a number of seconds', "Write --warmup 30, or --warmup steady."
+            msg("error-warmup-not-number-seconds", text=text), msg("remedy-write-warmup-30-or-warmup")
         ) from e
 
 
@@ -71,8 +73,8 @@ def one_configuration(
     def of(experiment: Experiment) -> dict[str, Any]:
         if workload is not None and workload not in experiment.workloads:
             raise UsageError(
-                f'--workload: {experiment.name} has no workload "{workload}"',
-                f"It has {', '.join(experiment.workloads)}.",
+                msg("error-workload-no-workload", name=experiment.name, workload=workload),
+                msg("remedy-it-has", names=", ".join(experiment.workloads)),
             )
         return {
             "workload": [workload or next(iter(experiment.workloads))],
@@ -125,7 +127,9 @@ def adjusted(
             matrix[name] = matrix[name] | value if isinstance(value, dict) else value
     if scale is not None:
         if data["datasets"]:
-            raise SpecError(f"--scale, but {experiment.name} has several datasets", "Use --shrink, or change its file.")
+            raise SpecError(
+                msg("error-scale-but-several-datasets", name=experiment.name), msg("remedy-use-shrink-or-change-file")
+            )
         data["dataset"] = {**(data["dataset"] or {}), "scale": scale, "rows": None}
     try:
         return Experiment.model_validate(data), changes
@@ -172,7 +176,7 @@ def main(request: RunRequest, servers: Options, adjust: Callable[[Experiment], t
     # A mistake in a bound is said before anything runs.
     bounds = [thresholds.threshold(text) for text in request.fail_if or []]
     if servers.templates not in ("use", "keep", "off"):
-        raise UsageError(f'--templates: there is no "{servers.templates}"', "There are use, keep, off.")
+        raise UsageError(msg("error-templates-there-no", templates=servers.templates), msg("remedy-there-use-keep-off"))
     prepared = prepare(request.experiment, adjust, request.runs)
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)

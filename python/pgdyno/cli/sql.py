@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 
 from pgdyno.cli import console
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.format import count
 from pgdyno.store import query
 from pgdyno.store.query import Rows
@@ -23,9 +23,11 @@ _FORMATS = (".csv", ".parquet", ".json")
 def main(text: str, runs: Path, form: str, output: Path | None) -> int:
     """Run the query and print its rows, or write them to a file."""
     if output is not None and output.suffix not in _FORMATS:
-        raise UsageError(f"--output {output}: by its name it is none of {', '.join(_FORMATS)}", "Name it x.csv.")
+        raise UsageError(
+            msg("error-output-name-none", output=output, formats=", ".join(_FORMATS)), msg("remedy-name-x-csv")
+        )
     if output is not None and form:
-        raise UsageError("--output says the format by its name", f"Leave --{form} out.")
+        raise UsageError(msg("error-output-says-format-name"), msg("remedy-leave-out-2", form=form))
     found = query.run(text, runs)
     for what in found.unreadable:
         sys.stderr.write(f"not read: {what}\n")

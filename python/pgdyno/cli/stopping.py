@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM, PgdynoError
+from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM, PgdynoError, msg
 from pgdyno.interrupt import Terminated, signals_raise
+from pgdyno.message import Message
 
 
 class StoppedError(PgdynoError):
     """The user wanted no more."""
 
-    def __init__(self, message: str, exit_code: int) -> None:
+    def __init__(self, message: Message, exit_code: int) -> None:
         super().__init__(message)
         self.exit_code = exit_code
 
@@ -24,6 +25,6 @@ def stoppable() -> Iterator[None]:
         with signals_raise():
             yield
     except KeyboardInterrupt as e:
-        raise StoppedError("interrupted by Ctrl-C", EXIT_SIGINT) from e
+        raise StoppedError(msg("error-interrupted-ctrl-c"), EXIT_SIGINT) from e
     except Terminated as e:
-        raise StoppedError("stopped by SIGTERM", EXIT_SIGTERM) from e
+        raise StoppedError(msg("error-stopped-sigterm"), EXIT_SIGTERM) from e

@@ -16,7 +16,7 @@ from pgdyno.cli import console
 from pgdyno.cli.progress import Steps
 from pgdyno.cli.stopping import stoppable
 from pgdyno.collect.others import AtWork, others_at_work, words_for
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.load.units import pg_size
 from pgdyno.message import Name, Text, message
 from pgdyno.storage.probe import probe
@@ -34,7 +34,7 @@ def bytes_of(text: str | None) -> int | None:
     if number[-1:] in _UNITS:
         number, unit = number[:-1], _UNITS[number[-1]]
     if not number.isdigit() or int(number) == 0:
-        raise UsageError(f'--size: "{text}" is no size', "Write it as --size 512m or --size 10g.")
+        raise UsageError(msg("error-size-no-size", text=text), msg("remedy-write-size-512m-or-size"))
     return int(number) * unit
 
 

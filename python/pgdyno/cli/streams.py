@@ -9,10 +9,13 @@ import sys
 from typing import Any, NoReturn, TextIO, cast
 
 from pgdyno import exit_handlers
+from pgdyno.errors import PgdynoError
 from pgdyno.format import printable
 
 #: No message is longer: of a server's or a file's words the beginning says enough.
 _LONGEST = 20_000
+#: Language of messages: that of --lang, once it was read; None: of the locale.
+language: str | None = None
 
 
 class _Lossy:
@@ -88,6 +91,13 @@ def say(message: str) -> None:
         text = f"{text[:_LONGEST]} … ({len(message):,} characters in all)"
     sys.stderr.write(f"pgdyno: {text}\n")
     sys.stderr.flush()
+
+
+def say_error(error: PgdynoError) -> None:
+    """Print an error in the language of the output."""
+    from pgdyno import i18n
+
+    say(error.text(language or i18n.chosen(None)))
 
 
 def written_down(error: BaseException) -> str:

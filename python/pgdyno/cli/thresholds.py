@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgdyno import i18n
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.figures import BY_NAME, Figure
 from pgdyno.judge.runs import label_of
 from pgdyno.results.analysis import RunAnalysis
@@ -42,13 +42,15 @@ def threshold(text: str) -> Threshold:
     how = "Write --fail-if 'p99 > 10ms' or 'TPS < 1000'."
     found = _FORM.fullmatch(text)
     if found is None:
-        raise UsageError(f'--fail-if: "{text}" is not a bound', how)
+        raise UsageError(msg("error-fail-if-not-bound", text=text), how)
     if found["name"] not in _NAMES:
-        raise UsageError(f'--fail-if: there is no figure "{found["name"]}"', f"There are {', '.join(_NAMES)}.")
+        raise UsageError(
+            msg("error-fail-if-there-no-figure", found=found["name"]), msg("remedy-choices", choices=", ".join(_NAMES))
+        )
     figure = BY_NAME[found["name"]]
     if (figure.unit == "ns") != bool(found["unit"]):
         wrong = "needs a unit: us, ms or s" if figure.unit == "ns" else "has no unit"
-        raise UsageError(f'--fail-if: "{text}": {figure.name} {wrong}', how)
+        raise UsageError(msg("error-fail-if", text=text, name=figure.name, wrong=wrong), how)
     return Threshold(text.strip(), figure, found["way"] == ">", float(found["number"]) * _UNITS.get(found["unit"], 1.0))
 
 

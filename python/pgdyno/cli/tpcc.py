@@ -20,7 +20,7 @@ from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
-from pgdyno.errors import TargetError, UsageError
+from pgdyno.errors import TargetError, UsageError, msg
 from pgdyno.format import one_line
 from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
@@ -45,7 +45,7 @@ def check(
 ) -> int:
     """Check the TPC-C dataset of a server, show the results and return the exit code."""
     if conninfo is None and not targets.named_by_environment():
-        raise UsageError("check which server?", "--target CONNINFO, or PGHOST.")
+        raise UsageError(msg("error-check-which-server"), msg("remedy-target-conninfo-or-pghost"))
     target = targets.resolve(conninfo or "", connect_timeout_s)
     stream = stream_for(console.errors(), quiet=quiet, lang=lang)
     with stoppable():
@@ -58,7 +58,7 @@ def check(
                 found = list(checked(conn, sets, wanted, partial(began, stream), schema=schema))
         except psycopg.Error as e:
             reason = one_line(e)
-            raise TargetError(f"checking failed: {reason}", remedy_for(reason, e.sqlstate)) from e
+            raise TargetError(msg("error-checking-failed", reason=reason), remedy_for(reason, e.sqlstate)) from e
         finally:
             stream.emit(DatasetDone())
             stream.close()
@@ -80,11 +80,13 @@ def dataset_in(conn: Connection, target: Target) -> tuple[str, int]:
     name = found.name
     if name is None or not name.startswith("tpcc "):
         raise UsageError(
-            f"there are no tables of TPC-C that pgdyno has loaded in {target.where}",
-            "Load them: pgdyno load tpcc --warehouses 10 --target CONNINFO.",
+            msg("error-there-no-tables-tpc-c", where=target.where),
+            msg("remedy-load-them-pgdyno-load-tpcc"),
         )
     if unfinished := [t.name for t in found.ours if t.mark is not None and t.mark.state]:
-        raise UsageError(f"{name} is not complete: {', '.join(unfinished)}", "Load it again.")
+        raise UsageError(
+            msg("error-not-complete", name=name, unfinished=", ".join(unfinished)), msg("remedy-load-again")
+        )
     match = re.search(r" sets=(\d+)", name)
     return name, int(match[1]) if match else 1
 
@@ -108,11 +110,14 @@ def show(round_trips: str, transaction: str | None) -> int:
     """Print the SQL of the TPC-C transactions."""
     if round_trips not in ("statements", "pipelined", "functions"):
         raise UsageError(
-            f'--round-trips: there is no "{round_trips}"', "There are statements, pipelined and functions."
+            msg("error-round-trips-there-no", round_trips=round_trips),
+            msg("remedy-there-statements-pipelined-functions"),
         )
     names = [name for name, _, _ in listing(Tpcc())]
     if transaction is not None and transaction not in names:
-        raise UsageError(f'there is no transaction "{transaction}"', f"There are {', '.join(names)}.")
+        raise UsageError(
+            msg("error-there-no-transaction", transaction=transaction), msg("remedy-choices", choices=", ".join(names))
+        )
     texts = [text for _, text, _ in listing(Tpcc())]
     if round_trips == "functions":
         texts = [f"{f.rstrip()};\n" for f in functions()]

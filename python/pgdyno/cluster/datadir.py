@@ -18,7 +18,7 @@ from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.process import ServerProcess, environment
 from pgdyno.cluster.scratch import Scratch
 from pgdyno.cluster.target import Target
-from pgdyno.errors import LocalError, RefusedError
+from pgdyno.errors import LocalError, RefusedError, msg
 from pgdyno.interrupt import signals_held
 
 #: Versions whose files pgdyno knows how to write, with the number in their control files.
@@ -63,12 +63,13 @@ def examine(path: Path) -> DataDirectory:
             text = (path / "PG_VERSION").read_text(errors="replace").strip()
     except OSError as e:
         raise RefusedError(
-            f"{path} is no data directory that we can read: {e.strerror}", "Give the folder that holds PG_VERSION."
+            msg("error-no-data-directory-we-can", path=path, strerror=e.strerror),
+            msg("remedy-give-folder-holds-pg-version"),
         ) from e
     if not text.isdigit() or int(text) not in VERSIONS:
         raise RefusedError(
-            f"{path} is of PostgreSQL {text}; pgdyno writes the files of {min(VERSIONS)} to {max(VERSIONS)}",
-            "Load over a connection instead: --method copy.",
+            msg("error-postgresql-pgdyno-writes-files", path=path, text=text, min=min(VERSIONS), max=max(VERSIONS)),
+            msg("remedy-load-over-connection-instead-method"),
         )
     found = DataDirectory(path, int(text), account)
     with account.rights():
@@ -77,12 +78,12 @@ def examine(path: Path) -> DataDirectory:
         held = [what for folder, what in kinds if any((path / folder).glob("*"))]
     # First what it is: of a standby the control file says something else than of a server that was stopped.
     if is_standby:
-        raise RefusedError(f"{path} is a standby, or about to be restored", "Load through its primary.")
+        raise RefusedError(msg("error-standby-or-about-be-restored", path=path), msg("remedy-load-through-primary"))
     refuse_if_running(found)
     if held:
         raise RefusedError(
-            f"{path} has {held[0]}: files written past the server would not reach whoever relies on them",
-            "Remove them first, or load over a connection: --method copy.",
+            msg("error-files-written-past-server-would", path=path, held=held[0]),
+            msg("remedy-remove-them-first-or-load"),
         )
     return found
 
@@ -96,23 +97,28 @@ def refuse_if_running(directory: DataDirectory) -> None:
     except FileNotFoundError:
         pass
     except OSError as e:
-        raise LocalError(f"cannot read {path / PID_FILE}: {e.strerror}") from e
+        raise LocalError(msg("error-cannot-read", path=path / PID_FILE, reason=e.strerror)) from e
     else:
         raise RefusedError(
-            f"a server is at work in {path}, or did not end in order: {PID_FILE} names process {' '.join(lines[:1])}",
-            f"{_other_way(lines)}Or stop it: pg_ctl -D {path} stop. After a crash start it once, and stop it.",
+            msg("error-server-at-work-or-did", path=path, pid_file=PID_FILE, lines=" ".join(lines[:1])),
+            msg("remedy-or-stop-pg-ctl-d", other_way=_other_way(lines), path=path),
         )
     version, state = _control(directory)
     if version != VERSIONS[directory.major]:
         raise RefusedError(
-            f"{path}/global/pg_control is of format {version}, not {VERSIONS[directory.major]}: it is not a PostgreSQL "
-            f"{directory.major} as pgdyno knows it",
-            "Load over a connection instead: --method copy.",
+            msg(
+                "error-global-pg-control-format-not",
+                path=path,
+                version=version,
+                versions=VERSIONS[directory.major],
+                major=directory.major,
+            ),
+            msg("remedy-load-over-connection-instead-method"),
         )
     if state != _SHUT_DOWN:
         raise RefusedError(
-            f'{path} was not shut down in order: its state is "{_STATES.get(state, state)}"',
-            "Start the server once, and stop it: pg_ctl stop.",
+            msg("error-was-not-shut-down-order", path=path, get=_STATES.get(state, state)),
+            msg("remedy-start-server-once-stop-pg"),
         )
 
 
@@ -138,7 +144,7 @@ def claimed(path: Path) -> Iterator[None]:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RefusedError(
-                f"another pgdyno is at work in {path}", "Wait until it has ended; its server is not to be stopped."
+                msg("error-another-pgdyno-at-work", path=path), msg("remedy-wait-until-ended-server-not")
             ) from None
         yield
     finally:
@@ -161,8 +167,8 @@ def refuse_if_attached(segment: int | None) -> None:
             words = line.split()
             if int(words[1]) == segment and int(words[6]) > 0:
                 raise RefusedError(
-                    f"{words[6]} process(es) of the stopped server still hold its shared memory",
-                    "Find and end them: pgrep -a postgres.",
+                    msg("error-process-es-stopped-server-still", words=words[6]),
+                    msg("remedy-find-end-them-pgrep-postgres"),
                 )
 
 
@@ -193,14 +199,17 @@ def kept_stopped(directory: DataDirectory) -> Iterator[None]:
         except OSError as e:
             _end(stand_in)
             raise RefusedError(
-                f"cannot claim {directory.path}: {path.name}: {e.strerror}", "Has a server been started there just now?"
+                msg("error-cannot-claim", path=directory.path, name=path.name, strerror=e.strerror),
+                msg("remedy-server-been-started-there-just"),
             ) from e
         with os.fdopen(fd, "w") as f:
             f.write(f"{stand_in.pid}\n{directory.path}\n0\n0\n\n\n\nstarting\n")
     try:
         # Whoever started it between the look and the claim would have left its traces by now.
         if _control(directory)[1] != _SHUT_DOWN:
-            raise RefusedError(f"a server was started in {directory.path} just now", "Stop it: pg_ctl stop.")
+            raise RefusedError(
+                msg("error-server-was-started-just-now", path=directory.path), msg("remedy-stop-pg-ctl-stop")
+            )
         yield
     finally:
         with signals_held():
@@ -359,13 +368,13 @@ def _refuse_an_archive(directory: DataDirectory, programs: Binaries) -> None:
             waiting = waiting or shown[1] in ("on", "always")
     if waiting:
         raise RefusedError(
-            f"{directory.path} archives its WAL: rows written past it could not be restored from the archive",
-            "Load over a connection instead (--method copy), or --ignore-archive, and take a new base backup then.",
+            msg("error-archives-wal-rows-written-past", path=directory.path),
+            msg("remedy-load-over-connection-instead-method-2"),
         )
     if not read:
         raise RefusedError(
-            f"the configuration of {directory.path} was not found, so we do not know whether it archives its WAL",
-            "If it does not, say --ignore-archive. If it does, load over a connection: --method copy.",
+            msg("error-configuration-was-not-found-so", path=directory.path),
+            msg("remedy-if-does-not-say-ignore"),
         )
 
 
@@ -411,16 +420,19 @@ def _control(directory: DataDirectory) -> tuple[int, int]:
             head = (path / "global" / "pg_control").read_bytes()[:20]
         version, _, state = struct.unpack("=8x I I I", head)
     except (OSError, struct.error) as e:
-        raise RefusedError(f"cannot read {path}/global/pg_control: {e}", "Is this a data directory?") from e
+        raise RefusedError(
+            msg("error-cannot-read-global-pg-control", path=path, reason=e), msg("remedy-this-data-directory")
+        ) from e
     return version, state
 
 
 def _owner(path: Path) -> Account:
     account = owner_of(path)
     if account.uid == 0:
-        raise RefusedError(f"{path} belongs to root, as which no server runs", "Give a server's own data directory.")
+        raise RefusedError(msg("error-belongs-root-which-no-server", path=path), msg("remedy-give-server-s-own-data"))
     if os.geteuid() not in (0, account.uid):
         raise RefusedError(
-            f"{path} belongs to another account (uid {account.uid})", "Run pgdyno as that account, or as root."
+            msg("error-belongs-another-account-uid", path=path, uid=account.uid),
+            msg("remedy-run-pgdyno-account-or-root"),
         )
     return account

@@ -15,7 +15,7 @@ from pgdyno.cluster.process import ServerProcess
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.scratch import Scratch
 from pgdyno.cluster.settings import Setting
-from pgdyno.errors import LocalError
+from pgdyno.errors import LocalError, msg
 from pgdyno.interrupt import signals_held
 
 
@@ -93,7 +93,9 @@ class EmbeddedCluster(HeldCluster):
         with signals_held():
             removed = Made.at(self.data).moved(self.data.with_name("replaced")).remove()
         if not removed:
-            raise LocalError(f"{self.data} could not be removed whole", "Look into the folder's permissions.")
+            raise LocalError(
+                msg("error-could-not-be-removed-whole", data=self.data), msg("remedy-look-into-folder-s-permissions")
+            )
         copied = clone.tree(self._loaded_copy, self.data, self.account, sync_once=True)
         self.start()
         return copied.copied_bytes

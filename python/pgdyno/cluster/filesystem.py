@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from pgdyno.cluster.scratch import Scratch
-from pgdyno.errors import LocalError, RefusedError
+from pgdyno.errors import LocalError, RefusedError, msg
 
 _PACKAGES = {"xfs": "xfsprogs", "btrfs": "btrfs-progs", "ext4": "e2fsprogs"}
 
@@ -36,13 +36,14 @@ class LoopFileSystem:
     def __enter__(self) -> LoopFileSystem:
         if os.geteuid() != 0:
             raise RefusedError(
-                f"a file system of type {self._kind} can be made and mounted by root only",
-                "Run as root, or make two file systems yourself and name them: folder = ... in the targets.",
+                msg("error-file-system-type-can-be", kind=self._kind),
+                msg("remedy-run-root-or-make-two"),
             )
         program = shutil.which(f"mkfs.{self._kind}")
         if program is None:
             raise LocalError(
-                f"mkfs.{self._kind} was not found", f"Install it: apt-get install {_PACKAGES[self._kind]}."
+                msg("error-mkfs-was-not-found", kind=self._kind),
+                msg("remedy-install-apt-get-install", packages=_PACKAGES[self._kind]),
             )
         self._scratch = Scratch(self._parent)
         try:
@@ -62,8 +63,8 @@ class LoopFileSystem:
         except OSError as e:
             self._remove()
             raise LocalError(
-                f"cannot make a file system of {self._size / 1e9:.1f} GB: {e.strerror}",
-                "Free some space, or use a smaller size.",
+                msg("error-cannot-make-file-system-gb", value=f"{self._size / 1000000000.0:.1f}", strerror=e.strerror),
+                msg("remedy-free-some-space-or-use"),
             ) from e
         except BaseException:
             self._remove()
@@ -94,4 +95,6 @@ def _run(argv: list[str], folder: Path) -> None:
     if done.returncode != 0:
         # Some print all of their help after it.
         reason = " ".join(done.stderr.partition("Usage:")[0].split())
-        raise LocalError(f"{Path(argv[0]).name} failed: {reason}", "Is it what the kernel here can mount?")
+        raise LocalError(
+            msg("error-failed", name=Path(argv[0]).name, reason=reason), msg("remedy-what-kernel-here-can-mount")
+        )

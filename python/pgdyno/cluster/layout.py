@@ -12,7 +12,7 @@ from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.process import carried_out
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
-from pgdyno.errors import ClusterError, LocalError, RefusedError
+from pgdyno.errors import ClusterError, LocalError, RefusedError, msg
 
 #: The role and the database that a cluster begins with.
 SUPERUSER = "postgres"
@@ -108,11 +108,13 @@ class Layout:
         path = str(self.socket)
         if len(f"{path}/.s.PGSQL.{PORT}".encode()) > _SOCKET_PATH_MAX:
             raise RefusedError(
-                f"{self.base} is too long a name: a socket's path has at most {_SOCKET_PATH_MAX} bytes",
-                "Use a shorter one; private servers are made in TMPDIR.",
+                msg("error-too-long-name-socket-s", base=self.base, socket_path_max=_SOCKET_PATH_MAX),
+                msg("remedy-use-shorter-one-private-servers"),
             )
         if any(c in path for c in ",\n\r") or path.startswith("@"):
-            raise RefusedError(f"{self.base!s:.100} has a comma or a line break in it", "Use a name without.")
+            raise RefusedError(
+                msg("error-comma-or-line-break", base=f"{self.base!s:.100}"), msg("remedy-use-name-without")
+            )
 
 
 def initdb(layout: Layout, binaries: Binaries, account: Account, *, checksums: bool | None = None) -> None:

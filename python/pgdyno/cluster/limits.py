@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from pgdyno.errors import RefusedError
+from pgdyno.errors import RefusedError, msg
 
 _ROOT = Path("/sys/fs/cgroup")
 _PERIOD_US = 100_000
@@ -31,8 +31,8 @@ class Limits:
         except OSError as e:
             self._remove()
             raise RefusedError(
-                f"no control group could be made for cpus and memory: {e.strerror}: {e.filename}",
-                "Run as root, where control groups can be written to; or leave cpus and memory out of the target.",
+                msg("error-no-control-group-could-be", strerror=e.strerror, filename=e.filename),
+                msg("remedy-run-root-where-control-groups"),
             ) from e
         return self
 

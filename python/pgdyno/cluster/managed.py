@@ -24,7 +24,7 @@ from pgdyno.cluster.process import ServerProcess, carried_out
 from pgdyno.cluster.registry import Entry
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
-from pgdyno.errors import LocalError, RefusedError
+from pgdyno.errors import LocalError, RefusedError, msg
 from pgdyno.interrupt import signals_held
 
 #: In the register of temporary things, while a cluster is being made.
@@ -85,7 +85,7 @@ class ManagedCluster:
             if (self.base / _UNFINISHED).exists():
                 self.sweep()
             if any(self.base.iterdir()):
-                raise RefusedError(f"{self.base} is not empty", "Name a folder that does not exist yet.")
+                raise RefusedError(msg("error-not-empty", base=self.base), msg("remedy-name-folder-does-not-exist"))
             self._made = None if existed else Made.at(self.base)
             self._unfinished = (self.base / _UNFINISHED).open("x", encoding="utf-8")
             fcntl.flock(self._unfinished, fcntl.LOCK_EX)
@@ -98,7 +98,9 @@ class ManagedCluster:
             self.abandon()
             raise
         except OSError as e:
-            raise LocalError(f"cannot make {self.base}: {e.strerror}", "Name a folder that you may write to.") from e
+            raise LocalError(
+                msg("error-cannot-make", base=self.base, strerror=e.strerror), msg("remedy-name-folder-you-may-write")
+            ) from e
 
     def abandon(self) -> None:
         """Remove a cluster whose creation could not be finished."""
@@ -117,7 +119,9 @@ class ManagedCluster:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RefusedError(f"another pgdyno makes a cluster in {self.base}", "Wait until it has ended.") from None
+            raise RefusedError(
+                msg("error-another-pgdyno-makes-cluster", base=self.base), msg("remedy-wait-until-ended")
+            ) from None
         finally:
             os.close(fd)
         if (self.base / FACTS).exists():
@@ -152,7 +156,8 @@ class ManagedCluster:
             return Path(json.loads((self.base / FACTS).read_text())["programs"])
         except (OSError, ValueError, KeyError) as e:
             raise RefusedError(
-                f"{self.base} is no cluster of pgdyno's: it has no {FACTS}", "Make one: pgdyno cluster create FOLDER."
+                msg("error-no-cluster-pgdyno-s-no", base=self.base, facts=FACTS),
+                msg("remedy-make-one-pgdyno-cluster-create"),
             ) from e
 
     def process_id(self) -> int | None:
@@ -169,14 +174,13 @@ class ManagedCluster:
             if process.name() == "postgres" and is_its:
                 return int(process.pid)
             if "pgdyno" in process.cmdline() and str(self.data / PID_FILE) in process.cmdline():
-                raise RefusedError(
-                    f"pgdyno is at work in {self.base}: a run, a load or a snapshot", "Wait until it has ended."
-                )
+                raise RefusedError(msg("error-pgdyno-at-work-run-load", base=self.base), msg("remedy-wait-until-ended"))
         except (FileNotFoundError, ValueError, IndexError, psutil.NoSuchProcess):
             pass
         except (OSError, psutil.AccessDenied) as e:
             raise LocalError(
-                f"cannot see whether a server runs in {self.base}: {e}", "Use the account that the cluster belongs to."
+                msg("error-cannot-see-whether-server-runs", base=self.base, reason=e),
+                msg("remedy-use-account-cluster-belongs"),
             ) from e
         return None
 
@@ -248,7 +252,7 @@ def refuse_bad_settings(layout: Layout, programs: binaries.Binaries, account: Ac
     done = carried_out([programs.program("postgres"), "-D", layout.data, "-C", "data_directory"], account)
     if done.returncode != 0:
         lines = [x.partition(" LOG: ")[2] or x.partition(" FATAL: ")[2] or x for x in done.stderr.splitlines()]
-        raise RefusedError(f"the server does not take its settings: {' / '.join(x.strip() for x in lines)}", "")
+        raise RefusedError(msg("error-server-does-not-take-settings", lines=" / ".join(x.strip() for x in lines)), "")
 
 
 def resolved(path: Path) -> Path:

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from pgdyno import _core
 from pgdyno.cluster.account import Account
-from pgdyno.errors import LocalError, RefusedError
+from pgdyno.errors import LocalError, RefusedError, msg
 
 #: Of the block for benchmarks of networks (RFC 2544): no real network uses it.
 _BLOCK = "198.18"
@@ -102,15 +102,15 @@ class Network:
         if self._bridge not in _interfaces():
             if self.number in taken():
                 raise RefusedError(
-                    f"the network {_BLOCK}.{self.number}.0/24 is in use on this machine by something else",
-                    "Another cluster may have it by now: stop that one first.",
+                    msg("error-network-0-24-use-on", block=_BLOCK, number=self.number),
+                    msg("remedy-another-cluster-may-now-stop"),
                 )
             _ip(f"link add {self._bridge} type bridge")
             _ip(f"link set {self._bridge} alias {self.owner}")
         elif not self._is_ours():
             raise RefusedError(
-                f"the network of another cluster, of which this is a copy, is up (interface {self._bridge})",
-                "Stop that cluster first.",
+                msg("error-network-another-cluster-which-this", bridge=self._bridge),
+                msg("remedy-stop-cluster-first"),
             )
         # Whoever was killed may have left it half made.
         _ip(f"addr replace {self.client}/24 dev {self._bridge}")
@@ -235,8 +235,8 @@ class Links:
         except OSError as e:
             self._close_devices()
             raise LocalError(
-                f"links cannot be slowed here: {e.strerror or e} (TUN devices)",
-                "Leave the delay out, or use another machine.",
+                msg("error-links-cannot-be-slowed-here", value=e.strerror or e),
+                msg("remedy-leave-delay-out-or-use"),
             ) from e
         except BaseException:
             self._close_devices()
@@ -349,7 +349,7 @@ def free_number() -> int:
     used = taken()
     number = next((n for n in range(1, 255) if n not in used), None)
     if number is None:
-        raise RefusedError("all networks of 198.18.0.0/16 are in use here", "Stop clusters that are not needed.")
+        raise RefusedError(msg("error-all-networks-198-18-0"), msg("remedy-stop-clusters-not-needed"))
     return number
 
 
@@ -379,5 +379,7 @@ def _ip(command: str, *, check: bool = True) -> str:
     done = subprocess.run(["ip", *command.split()], capture_output=True, text=True, check=False)
     if check and done.returncode != 0:
         reason = " ".join(done.stderr.split())
-        raise LocalError(f"`ip {command}` failed: {reason}", "Without --network the members share this machine's.")
+        raise LocalError(
+            msg("error-ip-failed", command=command, reason=reason), msg("remedy-without-network-members-share-this")
+        )
     return done.stdout

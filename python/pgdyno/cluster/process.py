@@ -18,7 +18,7 @@ import psutil
 
 from pgdyno import home
 from pgdyno.cluster.account import Account
-from pgdyno.errors import ClusterError
+from pgdyno.errors import ClusterError, msg
 from pgdyno.interrupt import signals_held
 
 START_TIMEOUT_S = 60.0
@@ -87,10 +87,12 @@ class ServerProcess:
         deadline = time.monotonic() + timeout_s
         while not self._is_ready():
             if not self.is_alive():
-                raise ClusterError(f"the server did not start: {self.last_words()}")
+                raise ClusterError(msg("error-server-did-not-start", last_words=self.last_words()))
             if not self._patient and time.monotonic() > deadline:
                 self.stop()
-                raise ClusterError(f"the server did not start within {timeout_s:g} s: {self.last_words()}")
+                raise ClusterError(
+                    msg("error-server-did-not-start-within", timeout_s=f"{timeout_s:g}", last_words=self.last_words())
+                )
             time.sleep(0.005)
         self._hold(self._process.pid)
 

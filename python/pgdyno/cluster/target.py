@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pgdyno import conninfo as conninfos
 from pgdyno import exit_handlers, libpq
 from pgdyno.cluster.remedies import remedy_for
-from pgdyno.errors import TargetError
+from pgdyno.errors import TargetError, msg
 from pgdyno.format import one_line, printable
 
 if TYPE_CHECKING:
@@ -230,8 +230,8 @@ def target_of(conn: libpq.Connection) -> Target:
     used = {p.keyword: p.value for p in conn.info if p.value}
     if conn.host.startswith("@"):
         raise TargetError(
-            f"host={conn.host}: sockets in the abstract namespace are not supported by pgdyno's own client",
-            "Use one in a folder (unix_socket_directories), or TCP.",
+            msg("error-host-sockets-abstract-namespace-not", host=conn.host),
+            msg("remedy-use-one-folder-unix-socket"),
         )
     _refuse_what_is_not_heeded(conn, used)
     password = conn.password or used.get("password") or None
@@ -294,13 +294,14 @@ def _refuse_what_is_not_heeded(conn: libpq.Connection, used: dict[str, str]) -> 
             continue
         shown = "" if conninfos.is_secret(name) else f"={value}"
         raise TargetError(
-            f"{name}{shown} is not supported by pgdyno's own client", f"Leave {name} out, or its variable unset."
+            msg("error-not-supported-pgdyno-s-own", name=name, shown=shown),
+            msg("remedy-leave-out-or-variable-unset", name=name),
         )
     if used.get("sslcertmode") == "require":
-        raise TargetError("sslcertmode=require is not supported by pgdyno's own client", "Leave it out.")
+        raise TargetError(msg("error-sslcertmode-require-not-supported-pgdyno"), msg("remedy-leave-out"))
     if used.get("sslrootcert") == "system" and used.get("sslmode") == "verify-full":
         raise TargetError(
-            "sslrootcert=system is not supported by pgdyno's own client", "Name the file: sslrootcert=FILE."
+            msg("error-sslrootcert-system-not-supported-pgdyno"), msg("remedy-name-file-sslrootcert-file")
         )
 
 
@@ -343,8 +344,8 @@ def _connected(conninfo: str, timeout_s: float) -> libpq.Connection:
 
 def _too_long(where: str, timeout_s: float) -> TargetError:
     return TargetError(
-        f"cannot connect to {where}: no session within {timeout_s:g} s",
-        "Is that a PostgreSQL server? Is a firewall between? --connect-timeout sets how long to wait.",
+        msg("error-cannot-connect-no-session-within", where=where, timeout_s=f"{timeout_s:g}"),
+        msg("remedy-postgresql-server-firewall-between-connect"),
     )
 
 

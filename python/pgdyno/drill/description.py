@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from pgdyno import conninfo as conninfos
 from pgdyno import files
-from pgdyno.errors import SpecError
+from pgdyno.errors import SpecError, msg
 from pgdyno.spec.load import describe, mistakes
 from pgdyno.spec.values import Name, Strict
 
@@ -55,9 +55,9 @@ def read(path: Path) -> Description:
         # A value may hold a password.
         keys = list(Description.model_fields)
         lines = [describe(text, str(path), m, keys, shows_value=False) for m in mistakes(e)]
-        raise SpecError("\n".join(lines), "docs/guide/replication.md shows such a file.") from e
+        raise SpecError("\n".join(lines), msg("remedy-docs-guide-replication-md-shows")) from e
     except (OSError, ValueError) as e:
         raise SpecError(
             f"{path}: {getattr(e, 'strerror', None) or e}",
-            "Name the folder of a pgdyno cluster, or a TOML file that describes another one.",
+            msg("remedy-name-folder-pgdyno-cluster-or"),
         ) from e

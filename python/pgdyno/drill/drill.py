@@ -25,7 +25,7 @@ from pgdyno.drill.records import Options, Round
 from pgdyno.drill.rounds import play
 from pgdyno.drill.target import DrillTarget
 from pgdyno.drill.verdict import Verdict
-from pgdyno.errors import ClusterError, PgdynoError, TrialError, UsageError
+from pgdyno.errors import ClusterError, PgdynoError, TrialError, UsageError, msg
 from pgdyno.format import one_line, size
 from pgdyno.stream.events import RoundProgress
 from pgdyno.stream.stream import RunStream
@@ -130,7 +130,9 @@ def read(folder: Path) -> Drill:
         if not drill.stopped and played < planned:
             drill.stopped = f"pgdyno was killed in it: {played} of {planned} rounds were begun"
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
-        raise UsageError(f"{path} cannot be read: {one_line(e)}", "Was it changed by hand?") from e
+        raise UsageError(
+            msg("error-cannot-be-read", path=path, reason=one_line(e)), msg("remedy-was-changed-hand")
+        ) from e
     return drill
 
 
@@ -151,7 +153,7 @@ def _kept(drill: Drill, remedy: str) -> Iterator[None]:
         drill.rounds = [r for r in drill.rounds if r[2]]
         drill.save()
     if not drill.rounds:
-        raise TrialError(f"no round came to its end: {drill.stopped}", remedy)
+        raise TrialError(msg("error-no-round-came-end", stopped=drill.stopped), remedy)
 
 
 def _tell(stream: RunStream, done: int, of: int, fault: str, what: str) -> None:
@@ -204,7 +206,9 @@ def run(
                     drill.save()
                     if played[-1].broken:
                         raise ClusterError(
-                            f"the cluster is not whole after round {number} of {name}: {played[-1].error}",
+                            msg(
+                                "error-cluster-not-whole-after-round", number=number, name=name, reason=played[-1].error
+                            ),
                             target.remedy,
                         )
         if not target.is_foreign:

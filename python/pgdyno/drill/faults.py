@@ -12,7 +12,7 @@ from pgdyno.cluster.network import Links, Network
 from pgdyno.drill import ledger
 from pgdyno.drill.ledger import Key
 from pgdyno.drill.records import Round
-from pgdyno.errors import RefusedError
+from pgdyno.errors import RefusedError, msg
 from pgdyno.replication import disks, following, lifecycle, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
@@ -60,8 +60,8 @@ class Scene:
         """Raises RefusedError where there is none."""
         if self.cluster.network is None:
             raise RefusedError(
-                "this fault cuts links, and the members share this machine's network",
-                "Make the cluster as root, with ip (iproute2) and setpriv: each member has a network namespace then.",
+                msg("error-this-fault-cuts-links-members"),
+                msg("remedy-make-cluster-root-ip-iproute2"),
             )
         return self.cluster.network
 

@@ -26,7 +26,7 @@ from pgdyno.drill.members import Member, Members, Watcher
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import Options, Round, Say
 from pgdyno.drill.target import Endpoint
-from pgdyno.errors import PgdynoError, RefusedError, TrialError, UsageError
+from pgdyno.errors import PgdynoError, RefusedError, TrialError, UsageError, msg
 from pgdyno.stream.stream import RunStream
 
 
@@ -79,7 +79,7 @@ class ForeignTarget:
     def hold_mode(self, mode: Mode) -> AbstractContextManager[None]:
         """Return a context that does nothing: the mode is the tool's. Raise RefusedError for a named mode."""
         if mode.name:
-            raise RefusedError("another tool sets this cluster's protection mode", "Leave out --modes.")
+            raise RefusedError(msg("error-another-tool-sets-this-cluster"), msg("remedy-leave-out-modes"))
         return contextlib.nullcontext()
 
     def start_round(
@@ -180,7 +180,10 @@ def refuse_unknown(description: Description, names: Sequence[str]) -> None:
     """Raise UsageError if the description does not define one of the named faults."""
     for name in names:
         if name not in description.faults:
-            raise UsageError(f"--fault: the file has no {name!r}", f"It has {', '.join(description.faults)}.")
+            raise UsageError(
+                msg("error-fault-file-no", name=repr(name)),
+                msg("remedy-it-has", names=", ".join(description.faults)),
+            )
 
 
 def _setting(conn: psycopg.Connection[tuple[Any, ...]], name: str) -> str:
@@ -224,10 +227,11 @@ def run_command(command: str, more: Mapping[str, str], patience_s: float, what: 
             process.wait()
             if isinstance(e, subprocess.TimeoutExpired):
                 raise TrialError(
-                    f"{what} did not end within {patience_s:g} s", "Let it go on in the background, or raise command_s."
+                    msg("error-did-not-end-within-s", what=what, patience_s=f"{patience_s:g}"),
+                    msg("remedy-let-go-on-background-or"),
                 ) from None
             raise
         if code != 0:
             said.seek(0)
             words = " ".join(said.read(10_000).decode("utf-8", "replace").split())[:300]
-            raise TrialError(f"{what} ended with exit code {code}: {words}")
+            raise TrialError(msg("error-ended-exit-code", what=what, code=code, words=words))

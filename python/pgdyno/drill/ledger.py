@@ -16,7 +16,7 @@ import psycopg
 
 from pgdyno import _core
 from pgdyno.cluster.administration import is_plain_table
-from pgdyno.errors import TrialError
+from pgdyno.errors import TrialError, msg
 
 Outcome = Literal["acknowledged", "failed", "unknown"]
 #: A row, by its client and its sequence.
@@ -134,7 +134,7 @@ def look(conn: psycopg.Connection[tuple[Any, ...]], run: int) -> There:
     """
     for name in _TABLES:
         if is_plain_table(conn, name) is False:
-            raise TrialError(f"{name} is not the table that pgdyno made", "Who has replaced it?")
+            raise TrialError(msg("error-not-table-pgdyno-made", name=name), msg("remedy-who-replaced"))
     found = conn.execute(_ROWS, [run]).fetchall()
     states = conn.execute(_STATES, {"run": run}).fetchall()
     return There(
@@ -147,7 +147,7 @@ def look(conn: psycopg.Connection[tuple[Any, ...]], run: int) -> There:
 def rows(conn: psycopg.Connection[tuple[Any, ...]], run: int) -> list[Key]:
     """Return the rows of a run alone, for looks in passing."""
     if is_plain_table(conn, "public.pgdyno_ledger") is False:
-        raise TrialError("public.pgdyno_ledger is not the table that pgdyno made", "Who has replaced it?")
+        raise TrialError(msg("error-public-pgdyno-ledger-not-table"), msg("remedy-who-replaced"))
     return conn.execute("select client, sequence from public.pgdyno_ledger where run = %s", [run]).fetchall()
 
 
@@ -171,7 +171,9 @@ def _entry(client: int, line: str, where: str) -> Entry:
             raise ValueError
         return Entry(client, int(sequence), outcome, int(at), bool(rest))  # type: ignore[arg-type]
     except ValueError:
-        raise TrialError(f"{where}: no line of a ledger's record: {line[:60]!r}", "Was it changed by hand?") from None
+        raise TrialError(
+            msg("error-no-line-ledger-s-record", where=where, line=repr(line[:60])), msg("remedy-was-changed-hand")
+        ) from None
 
 
 def are_served(folder: Path, clients: int, since_ns: int) -> bool:

@@ -13,7 +13,7 @@ from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.drill.description import Description
-from pgdyno.errors import PgdynoError, RefusedError, TrialError, UsageError
+from pgdyno.errors import PgdynoError, RefusedError, TrialError, UsageError, msg
 
 #: How often each member is looked at, and for how long a look counts.
 _LOOK_S, _FRESH_S = 0.05, 1.0
@@ -101,7 +101,7 @@ class Members:
             self.members.append(Member(name, target))
         places = {(m.target.host, m.target.port) for m in self.members}
         if len(places) < len(self.members):
-            raise UsageError("members: two of them are one server", "Give each its own host and port.")
+            raise UsageError(msg("error-members-two-them-one-server"), msg("remedy-give-each-own-host-port"))
 
     def __enter__(self) -> Members:
         for m in self.members:
@@ -134,13 +134,13 @@ class Members:
             if not all(m.may_see for m in self.members):
                 role = self.members[0].target.user
                 raise RefusedError(
-                    f"the role {role} may not see whether the standbys stream", f'GRANT pg_monitor TO "{role}".'
+                    msg("error-role-may-not-see-whether", role=role), msg("remedy-grant-pg-monitor", role=role)
                 )
             if time.monotonic() > deadline:
                 shown = ", ".join(f"{m.name}: {m.seen.role}" for m in self.members)
                 raise TrialError(
-                    f"the members are not one primary and its standbys within {patience_s:g} s ({shown})",
-                    "Put the cluster right first; whole_s says how long it may take.",
+                    msg("error-members-not-one-primary-standbys", patience_s=f"{patience_s:g}", shown=shown),
+                    msg("remedy-put-cluster-right-first-whole"),
                 )
             time.sleep(_LOOK_S)
         return self.primaries()[0]
@@ -154,7 +154,9 @@ class Members:
         wanted = self.wait_whole(patience_s).seen.position
         while any(m.seen.position < wanted for m in self.members):
             if time.monotonic() > deadline:
-                raise TrialError(f"the standbys do not catch up within {patience_s:g} s", "Is one of them paused?")
+                raise TrialError(
+                    msg("error-standbys-do-not-catch-up", patience_s=f"{patience_s:g}"), msg("remedy-one-them-paused")
+                )
             time.sleep(_LOOK_S)
 
 

@@ -16,7 +16,7 @@ from pgdyno.drill.ledger import Key
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import Options, Round, Say
 from pgdyno.drill.target import Endpoint
-from pgdyno.errors import ClusterError, RefusedError, TrialError, UsageError
+from pgdyno.errors import ClusterError, RefusedError, TrialError, UsageError, msg
 from pgdyno.replication import configuration, disks, following, leftovers, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
@@ -62,7 +62,9 @@ class OwnTarget:
         """Raise UsageError if a fault is unknown, and RefusedError if the cluster does not support it."""
         for name in faults:
             if name not in FAULTS:
-                raise UsageError(f"--fault: {name!r} is unknown", f"There are {', '.join(FAULTS)}.")
+                raise UsageError(
+                    msg("error-fault-unknown", name=repr(name)), msg("remedy-choices", choices=", ".join(FAULTS))
+                )
             _refuse_unfit(self.cluster, FAULTS[name])
 
     def prepare(self, options: Options, stream: RunStream) -> None:
@@ -76,13 +78,13 @@ class OwnTarget:
         status = f"pgdyno cluster status {folder} shows the state of each member."
         if state.member_state(cluster.primary).role != "primary":
             raise ClusterError(
-                f"{cluster.primary.name}, the primary, does not run or does not answer",
-                f"pgdyno cluster start {folder}; {status}",
+                msg("error-primary-does-not-run-or", name=cluster.primary.name),
+                msg("remedy-pgdyno-cluster-start-2", folder=folder, status=status),
             )
         for standby in cluster.others(cluster.primary):
             if not following.is_streaming(cluster, standby):
                 raise ClusterError(
-                    f"{standby.name} does not stream from {cluster.primary.name}: the cluster is not whole",
+                    msg("error-does-not-stream-from-cluster", name=standby.name, name2=cluster.primary.name),
                     f"{self.remedy}; {status}",
                 )
         if options.beside is not None:
@@ -171,7 +173,7 @@ class OwnRound:
         self._fault.act(scene)
         if self._fault.then == "detect":
             if not detector.wait_down(_DETECT_S):
-                raise TrialError("the standbys did not find the primary dead", "Was it broken?")
+                raise TrialError(msg("error-standbys-did-not-find-primary"), msg("remedy-was-broken"))
             found.detected_ns = scene.happened("the standbys take the primary for dead")
             found.down_ns = scene.down_ns or found.fault_ns
         promotion = self._promote()
@@ -262,23 +264,23 @@ def _refuse_unfit(cluster: ReplicatedCluster, fault: Fault) -> None:
     """Raise RefusedError if the cluster does not support this fault."""
     if len(cluster.members) - 1 < fault.standbys:
         raise RefusedError(
-            f"{fault.name} needs {fault.standbys} standbys, and there are {len(cluster.members) - 1}",
-            f"Make a cluster with --standbys {fault.standbys}.",
+            msg("error-needs-standbys-there", name=fault.name, standbys=fault.standbys, value=len(cluster.members) - 1),
+            msg("remedy-make-cluster-standbys", standbys=fault.standbys),
         )
     if fault.needs_disk and not cluster.record.disk_bytes:
         raise RefusedError(
-            f"{fault.name} fills a member's disk, and the members lie on this machine's",
-            "Make the cluster as root with --disk 1GB: each member has a disk of its own then.",
+            msg("error-fills-member-s-disk-members", name=fault.name),
+            msg("remedy-make-cluster-root-disk-1gb"),
         )
     if fault.needs_network and cluster.network is None:
         raise RefusedError(
-            f"{fault.name} cuts links, and the members share this machine's network",
-            "Make the cluster as root, with ip (iproute2) and setpriv: each member has a network namespace then.",
+            msg("error-cuts-links-members-share-this", name=fault.name),
+            msg("remedy-make-cluster-root-ip-iproute2"),
         )
     if fault.needs_network and cluster.network is not None and cluster.network.links_slowed():
         raise RefusedError(
-            "a pgdyno cluster link slows links of this cluster: what a fault cuts would go on through it",
-            "End that one first; slow-standby and slow-standbys slow links themselves.",
+            msg("error-pgdyno-cluster-link-slows-links"),
+            msg("remedy-end-one-first-slow-standby"),
         )
 
 

@@ -16,7 +16,7 @@ from pgdyno.drill.load import INTERVAL_S, Load
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import KILLED, Options, Round, Say, save, write_lost
 from pgdyno.drill.target import DrillTarget, LiveRound
-from pgdyno.errors import PgdynoError, RefusedError, TrialError
+from pgdyno.errors import PgdynoError, RefusedError, TrialError, msg
 from pgdyno.format import one_line
 
 
@@ -96,8 +96,8 @@ def _create_ledger(primary: Target) -> None:
             ledger.create(conn)
     except psycopg.errors.InsufficientPrivilege as e:
         raise RefusedError(
-            f"the role {primary.user} may not create the ledger's table: {one_line(e)}",
-            "GRANT CREATE ON SCHEMA public, or drill in a database of its own.",
+            msg("error-role-may-not-create-ledger", user=primary.user, reason=one_line(e)),
+            msg("remedy-grant-create-on-schema-public"),
         ) from e
 
 
@@ -124,10 +124,10 @@ def begin(fault: str, options: Options, load: Load, found: Round, say: Say) -> N
     say("load")
     load.start()
     if load.error:
-        raise TrialError(f"the load did not begin: {load.error}")
+        raise TrialError(msg("error-load-did-not-begin", reason=load.error))
     time.sleep(options.before_s)
     if not any(s.committed for s in load.series):
-        raise TrialError("no commit was acknowledged before the fault", "Is anybody there whom commits wait for?")
+        raise TrialError(msg("error-no-commit-was-acknowledged-before"), msg("remedy-anybody-there-whom-commits-wait"))
     say(fault)
     found.fault_ns = time.time_ns()
     # Not the first half second: connections are warm then.

@@ -8,7 +8,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from pgdyno.analysis.compare import MARGIN, Comparison, Figures, compare, level_for
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.figures import COMPARED, Figure
 from pgdyno.judge.groups import Group
 from pgdyno.model import TrialRecord
@@ -53,7 +53,9 @@ def named(figures: Sequence[str]) -> list[Figure]:
     """Figures by their names. Raises UsageError for one that is none."""
     for name in figures:
         if name not in COMPARED:
-            raise UsageError(f'there is no figure "{name}"', f"There are {', '.join(COMPARED)}.")
+            raise UsageError(
+                msg("error-there-no-figure", name=name), msg("remedy-choices", choices=", ".join(COMPARED))
+            )
     return [COMPARED[name] for name in figures]
 
 

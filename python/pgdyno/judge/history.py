@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from pgdyno.analysis.changepoints import ALPHA, FEWEST, ChangePoint, change_points
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.figures import COMPARED, Figure
 from pgdyno.judge.compared import named
 from pgdyno.judge.groups import groups_of
@@ -74,12 +74,16 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
     names = sorted({m.name for m in manifests.values()})
     if name is None and len(names) > 1:
         raise UsageError(
-            f"{folder} has runs of several experiments: {', '.join(names)}", "Name one: --experiment NAME."
+            msg("error-runs-several-experiments", folder=folder, names=", ".join(names)),
+            msg("remedy-name-one-experiment-name"),
         )
     wanted = name or (names[0] if names else "")
     chosen = sorted((m.started_at, p) for p, m in manifests.items() if m.name == wanted)
     if not chosen:
-        raise UsageError(f"there is no run{f' of {name}' if name else ''} in {folder}", "Runs are in runs/ by default.")
+        raise UsageError(
+            msg("error-there-no-run", value=f" of {name}" if name else "", folder=folder),
+            msg("remedy-runs-runs-default"),
+        )
     found: dict[tuple[Key, str], tuple[str, list[str], list[float]]] = {}
     for _, path in chosen:
         data = reading.read(path)

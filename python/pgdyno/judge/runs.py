@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pgdyno.analysis.compare import MARGIN, Comparison, Figures, Verdict, compare
 from pgdyno.analysis.steady import DRIFT
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.figures import Figure
 from pgdyno.judge.compared import Pair, Row, compared, named, starts
 from pgdyno.judge.groups import Group, groups_of
@@ -135,7 +135,7 @@ def compare_runs(
     common = [k for k in left if k in right]
     if not common:
         raise UsageError(
-            "the runs have no configuration in common", f"One has {_some(left)}; the other {_some(right)}."
+            msg("error-runs-no-configuration-common"), msg("remedy-one-other", some=_some(left), some2=_some(right))
         )
     common, lacking = _with_units(common, left, right)
     pairs = [Pair(left[k], right[k], label_of(left[k])) for k in common]
@@ -211,17 +211,19 @@ def _capacities(a: Sequence[RunData], b: Sequence[RunData], margin: float) -> Ru
     objectives = {data.manifest.capacity.objective if data.manifest.capacity else "none" for data in (*a, *b)}
     if len(objectives) != 1:
         raise UsageError(
-            f"the runs are searches under different objectives: {', '.join(sorted(objectives))}",
-            "Compare those of one objective.",
+            msg("error-runs-searches-under-different-objectives", objectives=", ".join(sorted(objectives))),
+            msg("remedy-compare-those-one-objective"),
         )
     failed = [data.path for data in (*a, *b) if not (data.manifest.capacity and data.manifest.capacity.rate)]
     if failed:
-        raise UsageError(f"{failed[0]} found no rate that holds its objective", "Leave it out, and say so.")
+        raise UsageError(msg("error-found-no-rate-holds-objective", failed=failed[0]), msg("remedy-leave-out-say-so"))
     groups = [groups_of(data)[0] for data in (*a, *b)]
     same = {(g.workload, g.hot_set, g.clients) for g in groups}
     if len(same) != 1:
         listed = "; ".join(f"{w}, {h * 100:g}% of the rows, {c} clients" for w, h, c in sorted(same))
-        raise UsageError(f"the runs are searches on different configurations: {listed}", "Compare those of one.")
+        raise UsageError(
+            msg("error-runs-searches-on-different-configurations", listed=listed), msg("remedy-compare-those-one")
+        )
     sides = [[data.manifest.capacity for data in side if data.manifest.capacity] for side in (a, b)]
     (objective,) = objectives
     where = f"{groups[0].workload} c={groups[0].clients} ({objective})"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno.analysis.scaling import Scaling, fit
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.judge.groups import groups_of
 from pgdyno.model import spelled
 from pgdyno.store import reading
@@ -56,7 +56,7 @@ def fit_run(path: Path, axis: str, figure: str, until: float | None) -> list[Fit
                 throughputs.append(float(getattr(t.summary, figure)))
     if not found:
         raise UsageError(
-            f"{path} has no numbers along the axis {axis}", "--axis clients, cpus, or an axis of the experiment."
+            msg("error-no-numbers-along-axis", path=path, axis=axis), msg("remedy-axis-clients-cpus-or-axis")
         )
     return [_fitted(label, *points, until) for label, points in found.items()]
 
@@ -75,15 +75,15 @@ def fit_csv(path: Path, x: str | None, y: str | None, group: str | None, until: 
     except (OSError, UnicodeDecodeError) as e:
         reason = getattr(e, "strerror", None) or "it is not a text file"
         raise UsageError(
-            f"cannot read {path}: {reason}",
-            "Name a run directory, or a CSV file with a line of names and a line for each measurement.",
+            msg("error-cannot-read", path=path, reason=reason),
+            msg("remedy-name-run-directory-or-csv"),
         ) from e
     if len(names) < 2:
-        raise UsageError(f"{path} has no columns", "A line of names, then a line for each measurement: cores,qps.")
+        raise UsageError(msg("error-no-columns", path=path), msg("remedy-line-names-then-line-for"))
     x, y = x or names[0], y or names[-1]
     for name in filter(None, (x, y, group)):
         if name not in names:
-            raise UsageError(f'{path} has no column "{name}"', f"It has {', '.join(names)}.")
+            raise UsageError(msg("error-no-column", path=path, name=name), msg("remedy-it-has", names=", ".join(names)))
     found: dict[str, tuple[list[float], list[float]]] = {}
     for number, row in enumerate(rows, 2):
         levels, throughputs = found.setdefault(row[group] if group else y, ([], []))
@@ -91,7 +91,7 @@ def fit_csv(path: Path, x: str | None, y: str | None, group: str | None, until: 
             levels.append(float(row[x]))
             throughputs.append(float(row[y]))
         except (TypeError, ValueError) as e:
-            raise UsageError(f"{path}: row {number}: {x} and {y} must be numbers") from e
+            raise UsageError(msg("error-row-must-be-numbers", path=path, number=number, x=x, y=y)) from e
     return [_fitted(label, *points, until) for label, points in found.items()]
 
 

@@ -7,7 +7,7 @@ import psycopg
 from pgdyno.cluster import administration
 from pgdyno.cluster.administration import is_pooled
 from pgdyno.cluster.target import Target
-from pgdyno.errors import RefusedError, TargetError
+from pgdyno.errors import RefusedError, TargetError, msg
 from pgdyno.format import one_line
 from pgdyno.load.dataset import block, literal
 from pgdyno.load.find import Connection
@@ -94,7 +94,7 @@ class Claim:
         assert row is not None
         if not row[0]:
             raise RefusedError(
-                f"another pgdyno is at work in {self.target.where}", "Wait for it, or use a database of its own."
+                msg("error-another-pgdyno-at-work-2", where=self.target.where), msg("remedy-wait-for-or-use-database")
             )
         self.holder = int(row[1])
 
@@ -119,12 +119,11 @@ def _refuse_if_busy(conn: Connection, target: Target, force: bool) -> None:
         return
     if row and row[2] and not force:
         raise RefusedError(
-            f"{target.where} may be in use: there are {row[2]} session(s) of other roles ({row[1]}), and what they do "
-            f'is hidden from "{target.user}"',
-            f'Let it be seen: GRANT pg_monitor TO "{target.user}". Or use a database of its own, or --force.',
+            msg("error-may-be-use-there-session", where=target.where, row=row[2], row2=row[1], user=target.user),
+            msg("remedy-let-be-seen-grant-pg", user=target.user),
         )
     if row and row[0] and not force:
         raise RefusedError(
-            f"{target.where} is in use: {row[0]} other session(s) were active within the last minute ({row[1]})",
-            "A load test would slow them down. Use a database of its own, or --force if that is what you want.",
+            msg("error-use-other-session-s-were", where=target.where, row=row[0], row2=row[1]),
+            msg("remedy-load-test-would-slow-them"),
         )

@@ -12,7 +12,7 @@ from pgdyno import _core
 from pgdyno.cluster import administration, waiting
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
-from pgdyno.errors import LocalError, PgdynoError, TargetError
+from pgdyno.errors import LocalError, PgdynoError, TargetError, msg
 from pgdyno.load import drop as dropping
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import Dataset, quoted
@@ -177,7 +177,7 @@ class Connected:
                     connect_timeout_s=self._timeout,
                 )
         except _core.ConnectError as e:
-            raise TargetError(f"loading failed: {e}", remedy_for(str(e), e.sqlstate)) from e
+            raise TargetError(msg("error-loading-failed-2", reason=e), remedy_for(str(e), e.sqlstate)) from e
 
     def _tell(self, phase: str) -> None:
         self.stream.emit(DatasetProgress(phase, 0, 0, 0, 0))
@@ -264,13 +264,12 @@ def load_error(message: str, sqlstate: str | None, target: Target, left: str) ->
     """Return the error of a failed load, with what it has `left`, and what to do about it."""
     if sqlstate == "53100":
         return LocalError(
-            f"loading failed, the server's disk is full: {message}",
-            f"{left} Free some space, or use a smaller --scale.",
+            msg("error-loading-failed-server-s-disk", message=message),
+            msg("remedy-free-some-space-or-use-2", left=left),
         )
     if sqlstate == "42501":
         return TargetError(
-            f"loading failed: {message}",
-            f'Let "{target.user}" create tables: GRANT CREATE ON SCHEMA public TO "{target.user}", '
-            "or connect as the owner of the tables, or use a database that it owns.",
+            msg("error-loading-failed", message=message),
+            msg("remedy-let-create-tables-grant-create", user=target.user),
         )
-    return TargetError(f"loading failed: {message}", f"{left} {remedy_for(message, sqlstate)}".strip())
+    return TargetError(msg("error-loading-failed", message=message), f"{left} {remedy_for(message, sqlstate)}".strip())

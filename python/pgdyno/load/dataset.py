@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pgdyno import _core
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.tpcc import schema as tpcc
 
 #: Datasets, with what their size counts, a default, and a sentence for --help.
@@ -63,29 +63,35 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise UsageError(f'there is no dataset "{self.kind}"', f"There are {', '.join(KINDS)}.")
+            raise UsageError(
+                msg("error-there-no-dataset", kind=self.kind), msg("remedy-choices", choices=", ".join(KINDS))
+            )
         if self.index not in INDEXES or (self.index != "brin" and self.kind != "feed"):
-            raise UsageError(f'{self.kind} has no index "{self.index}"', f"feed has {', '.join(INDEXES)}.")
+            raise UsageError(
+                msg("error-no-index", kind=self.kind, index=self.index),
+                msg("remedy-feed-has", indexes=", ".join(INDEXES)),
+            )
         if self.kind == "feed" and self.size > _INT_MAX:
-            raise UsageError(f"feed has an int id: at most {_INT_MAX:,} rows a table", "Use more --tables.")
+            raise UsageError(msg("error-feed-int-id-at-most", int_max=f"{_INT_MAX:,}"), msg("remedy-use-more-tables"))
         if self.kind == "tpcb" and self.size < 1:
-            raise UsageError("tpcb needs a --scale of 1 or more", "--scale 100 is 1.5 GB.")
+            raise UsageError(msg("error-tpcb-needs-scale-1-or"), msg("remedy-scale-100-1-5-gb"))
         if self.kind == "tpcb" and self.size * 10 > _INT_MAX:
             raise UsageError(
-                f"tpcb has an int for its tellers: a scale of at most {_INT_MAX // 10:,}", "Use a smaller --scale."
+                msg("error-tpcb-int-for-tellers-scale", value=f"{_INT_MAX // 10:,}"), msg("remedy-use-smaller-scale")
             )
         if self.kind == "tpcc" and not 1 <= self.size <= _WAREHOUSES_MAX:
             raise UsageError(
-                f"tpcc needs 1 to {_WAREHOUSES_MAX:,} --warehouses in each set", "--warehouses 10 is about 1 GB."
+                msg("error-tpcc-needs-1-warehouses-each", warehouses_max=f"{_WAREHOUSES_MAX:,}"),
+                msg("remedy-warehouses-10-about-1-gb"),
             )
         if self.kind != "tpcc" and (self.seed != 1 or self.foreign_keys):
-            raise UsageError(f"{self.kind} has no seed and no foreign keys", "tpcc has.")
+            raise UsageError(msg("error-no-seed-no-foreign-keys", kind=self.kind), msg("remedy-tpcc-has-them"))
         if self.kind not in ("tpcb", "tpcc") and self.partitions:
-            raise UsageError(f"{self.kind} has no partitions", "Leave --partitions out.")
+            raise UsageError(msg("error-no-partitions", kind=self.kind), msg("remedy-leave-partitions-out"))
         if self.kind not in ("feed", "tpcc") and self.tables_wanted != 1:
-            raise UsageError(f"{self.kind} has the tables that it has", "Leave --tables out.")
+            raise UsageError(msg("error-tables-are-fixed", kind=self.kind), msg("remedy-leave-tables-out"))
         if self.kind == "tpcc" and self.tables_wanted > _SETS_MAX:
-            raise UsageError(f"tpcc has at most {_SETS_MAX} --sets", "Use more --warehouses.")
+            raise UsageError(msg("error-tpcc-at-most-sets", sets_max=_SETS_MAX), msg("remedy-use-more-warehouses"))
         try:
             core = _core.Dataset(
                 self.kind,
@@ -96,13 +102,15 @@ class Dataset:
                 seed=self.seed,
             )
         except OverflowError as e:
-            raise UsageError(f"{self.kind} cannot be as large as that: {self.name}", "Use smaller numbers.") from e
+            raise UsageError(
+                msg("error-cannot-be-large", kind=self.kind, name=self.name), msg("remedy-use-smaller-numbers")
+            ) from e
         except _core.CoreError as e:
             raise UsageError(f"{self.kind}: {e}") from e
         object.__setattr__(self, "core", core)
         for table in core.tables:
             if max(table.heap_bytes, table.key_bytes) // _PAGE >= _PAGES_MAX:
-                raise UsageError(f"{table.name} would be larger than the 32 TB that a table can be", "Use partitions.")
+                raise UsageError(msg("error-would-be-larger-than-32", name=table.name), msg("remedy-use-partitions"))
 
     # ------------------------------------------------------------ facts
 

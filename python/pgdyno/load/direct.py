@@ -23,7 +23,7 @@ from pgdyno.cluster.registry import FOLDER, Entry
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
-from pgdyno.errors import LocalError, PgdynoError, RefusedError, TargetError
+from pgdyno.errors import LocalError, PgdynoError, RefusedError, TargetError, msg
 from pgdyno.format import one_line
 from pgdyno.interrupt import signals_held
 from pgdyno.load import drop as dropping
@@ -147,7 +147,7 @@ class Direct:
             if isinstance(e, _core.CoreError | psycopg.Error | OSError):
                 raise _explained(e, kept) from e
             if isinstance(e, PgdynoError) and moved:
-                raise type(e)(e.message, kept) from e
+                raise type(e)(e.cause, kept) from e
             raise
         finally:
             aside.shutdown()
@@ -166,9 +166,13 @@ class Direct:
             sizes = {name: row[0] for name, row in shown.items() if row}
             if (sizes["block_size"], sizes["segment_size"]) != (str(_PAGE), "1GB"):
                 raise RefusedError(
-                    f"pages of {sizes['block_size']} bytes in segments of {sizes['segment_size']}: pgdyno writes pages "
-                    f"of {_PAGE} in segments of 1GB",
-                    "Load over a connection instead: --method copy.",
+                    msg(
+                        "error-pages-bytes-segments-pgdyno-writes",
+                        sizes=sizes["block_size"],
+                        sizes2=sizes["segment_size"],
+                        page=_PAGE,
+                    ),
+                    msg("remedy-load-over-connection-instead-method"),
                 )
             self._bytewise = _compares_bytes(conn)
             target = int(sizes["default_statistics_target"])
@@ -335,7 +339,9 @@ class Direct:
             if row is None:
                 return
             if row[0] != _SCHEMA_COMMENT:
-                raise RefusedError(f"there is a schema {SCHEMA} that pgdyno did not make", "Rename or drop it.")
+                raise RefusedError(
+                    msg("error-there-schema-pgdyno-did-not", schema=SCHEMA), msg("remedy-rename-or-drop")
+                )
             if tell:
                 self.stream.emit(Noted(message("progress-removing-left")))
             conn.execute(f"drop schema {SCHEMA} cascade".encode())
@@ -368,9 +374,13 @@ class Direct:
             text = (self.server.data / "PG_VERSION").read_text(errors="replace").strip()
         if not text.isdigit() or int(text) not in datadir.VERSIONS:
             raise RefusedError(
-                f"the cluster is of PostgreSQL {text}; pgdyno writes the files of {min(datadir.VERSIONS)} to "
-                f"{max(datadir.VERSIONS)}",
-                "Load over a connection instead: --method copy.",
+                msg(
+                    "error-cluster-postgresql-pgdyno-writes-files",
+                    text=text,
+                    min=min(datadir.VERSIONS),
+                    max=max(datadir.VERSIONS),
+                ),
+                msg("remedy-load-over-connection-instead-method"),
             )
         return int(text)
 
@@ -398,8 +408,8 @@ def _explained(error: Exception, kept: str) -> PgdynoError:
     message = one_line(error)
     if getattr(error, "errno", None) == errno.ENOSPC or getattr(error, "sqlstate", None) == "53100":
         return LocalError(
-            f"loading failed, the disk is full: {message}", f"{kept} Free some space, or use a smaller --scale."
+            msg("error-loading-failed-disk-full", message=message), msg("remedy-free-some-space-or-use-3", kept=kept)
         )
     if getattr(error, "errno", None) is not None:
-        return LocalError(f"loading failed: {message}", kept)
-    return TargetError(f"loading failed: {message}", kept)
+        return LocalError(msg("error-loading-failed", message=message), kept)
+    return TargetError(msg("error-loading-failed", message=message), kept)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pgdyno.cluster.target import Target
-from pgdyno.errors import RefusedError
+from pgdyno.errors import RefusedError, msg
 from pgdyno.search_path import Connection
 
 _TIED = """
@@ -64,6 +64,6 @@ def refuse(conn: Connection, target: Target, oids: Sequence[int]) -> None:
         named = "; ".join(t.sentence for t in found[:5])
         more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
         raise RefusedError(
-            f"{target.where}: {named}{more}: pgdyno did not make that, and would change or call it with its own tables",
-            f"Use a database of its own (createdb bench, then dbname=bench); or first: {found[0].remedy}.",
+            msg("error-pgdyno-did-not-make-would", where=target.where, named=named, more=more),
+            msg("remedy-use-database-own-createdb-bench", remedy=found[0].remedy),
         )

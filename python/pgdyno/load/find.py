@@ -10,7 +10,7 @@ import psycopg
 
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
-from pgdyno.errors import RefusedError, TargetError
+from pgdyno.errors import RefusedError, TargetError, msg
 from pgdyno.format import one_line
 from pgdyno.load import entangled
 from pgdyno.load.dataset import MARK, Dataset, mark_of, quoted
@@ -108,7 +108,9 @@ def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, rep
         entangled.refuse(conn, target, [t.oid for t in found.ours])
     except psycopg.Error as e:
         reason = one_line(e)
-        raise TargetError(f"cannot look for tables in {target.where}: {reason}", remedy_for(reason, e.sqlstate)) from e
+        raise TargetError(
+            msg("error-cannot-look-for-tables", where=target.where, reason=reason), remedy_for(reason, e.sqlstate)
+        ) from e
     if found.holds(dataset):
         return found
     # Marks of old name no table; what they say is all there is to go by, and whoever says --replace knows it.
@@ -119,20 +121,30 @@ def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, rep
             why = "whose marks pgdyno wrote on other tables (were they renamed, or restored from a dump?)"
         if of_old:
             raise RefusedError(
-                f"{target.where} holds another dataset of pgdyno's, of a version before this: {found.name} "
-                f"({listed(found.foreign)}: {pg_size(sum(t.bytes for t in found.foreign))})",
-                f"--replace drops it and loads {dataset.name}. Or use a database of its own.",
+                msg(
+                    "error-holds-another-dataset-pgdyno-s-2",
+                    where=target.where,
+                    name=found.name,
+                    listed=listed(found.foreign),
+                    pg_size=pg_size(sum(t.bytes for t in found.foreign)),
+                ),
+                msg("remedy-replace-drops-loads-or-use", name=dataset.name),
             )
         raise RefusedError(
-            f"{target.where} already has {listed(found.foreign)}, {why}",
-            "Use a database of its own (createdb bench, then dbname=bench). --force drops and remakes them.",
+            msg("error-already", where=target.where, listed=listed(found.foreign), why=why),
+            msg("remedy-use-database-own-createdb-bench-2"),
         )
     finished = [t for t in found.ours if t.mark is not None and not t.mark.state and t.mark.name != dataset.name]
     if finished and not replace:
         raise RefusedError(
-            f"{target.where} holds another dataset of pgdyno's: {found.name or 'of several kinds'} "
-            f"({listed(found.ours)}: {pg_size(sum(t.bytes for t in found.ours))})",
-            f"--replace drops it and loads {dataset.name}. Or use a database of its own.",
+            msg(
+                "error-holds-another-dataset-pgdyno-s",
+                where=target.where,
+                value=found.name or "of several kinds",
+                listed=listed(found.ours),
+                pg_size=pg_size(sum(t.bytes for t in found.ours)),
+            ),
+            msg("remedy-replace-drops-loads-or-use", name=dataset.name),
         )
     if not replace and not force:
         try:
@@ -144,9 +156,8 @@ def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, rep
         if doubtful is not None:
             table, why = doubtful
             raise RefusedError(
-                f"{target.where} has {table.shown} with pgdyno's mark, and it {why}: the mark may be forged, or copied",
-                f"Look at it. --replace drops {listed(found.ours)} and loads {dataset.name}. Or use a database of its "
-                "own.",
+                msg("error-pgdyno-s-mark-mark-may", where=target.where, shown=table.shown, why=why),
+                msg("remedy-look-at-replace-drops-loads", listed=listed(found.ours), name=dataset.name),
             )
     return found
 
@@ -188,13 +199,13 @@ def refuse_unfit(conn: Connection, target: Target) -> None:
     ).fetchone()
     if row and row[0]:
         raise RefusedError(
-            f"{target.where} is a template: what is loaded there is in every database that is made from it",
-            "Use a database of its own: createdb bench, then dbname=bench.",
+            msg("error-template-what-loaded-there-every", where=target.where),
+            msg("remedy-use-database-own-createdb-bench-3"),
         )
     row = conn.execute("select pg_catalog.pg_is_in_recovery()").fetchone()
     if row and row[0]:
         raise RefusedError(
-            f"{target.where} is a standby: nothing can be loaded there", "Load through its primary first, or name that."
+            msg("error-standby-nothing-can-be-loaded", where=target.where), msg("remedy-load-through-primary-first-or")
         )
 
 
@@ -237,6 +248,6 @@ def schema_for(conn: Connection, target: Target) -> str:
     schema = schema_of(conn)
     if schema is None:
         raise TargetError(
-            f"no schema in the search path of {target.where} exists", "Create one: CREATE SCHEMA, or set search_path."
+            msg("error-no-schema-search-path-exists", where=target.where), msg("remedy-create-one-create-schema-or")
         )
     return schema

@@ -7,7 +7,7 @@ import re
 import psycopg
 
 from pgdyno import _core
-from pgdyno.errors import RefusedError
+from pgdyno.errors import RefusedError, msg
 from pgdyno.format import one_line
 from pgdyno.load.dataset import MARK, Dataset
 from pgdyno.load.find import Connection, find, schema_sql
@@ -49,8 +49,8 @@ def renew(conn: Connection, dataset: Dataset, stream: RunStream) -> None:
     except psycopg.Error as e:
         why = one_line(e)
         raise RefusedError(
-            f"the functions of {dataset.name} are another pgdyno's, and cannot be replaced: {why}",
-            "Connect as their owner, or load the dataset again: --replace.",
+            msg("error-functions-another-pgdyno-s-cannot", name=dataset.name, why=why),
+            msg("remedy-connect-their-owner-or-load"),
         ) from e
 
 

@@ -9,7 +9,7 @@ import psycopg
 from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.load import find, populated
 from pgdyno.load.claim import Claim
 from pgdyno.load.connected import Connected, may_split
@@ -52,7 +52,7 @@ def over_connections(
     if local is not None:
         refuse_if_too_small(local, round(dataset.total_bytes * _COPY_OVERHEAD), dataset.name)
     if on_server and dataset.kind == "tpcc":
-        raise UsageError("tpcc's rows are made by pgdyno, not by SQL in the server", "Use --method copy.")
+        raise UsageError(msg("error-tpcc-s-rows-made-pgdyno"), msg("remedy-use-method-copy"))
     n = connections or (min(8, host.cores()) if local is not None else _REMOTE_CONNECTIONS)
     split = n > 1 if connections else may_split(conn, dataset, n)
     method = Connected(
@@ -131,13 +131,13 @@ def dataset_of(
 ) -> Dataset:
     """Return the dataset of the size that the user specifies."""
     if kind not in KINDS:
-        raise UsageError(f'there is no dataset "{kind}"', f"There are {', '.join(KINDS)}.")
+        raise UsageError(msg("error-there-no-dataset", kind=kind), msg("remedy-choices", choices=", ".join(KINDS)))
     if scale is not None and rows is not None:
-        raise UsageError("--scale and --rows say the same", "Give one of them.")
+        raise UsageError(msg("error-scale-rows-say-same"), msg("remedy-give-one-them"))
     if kind in BY_SCALE:
         if rows is not None:
             word = "--warehouses" if kind == "tpcc" else "--scale"
-            raise UsageError(f"the size of {kind} is its {word}", "Leave --rows out.")
+            raise UsageError(msg("error-size", kind=kind, word=word), msg("remedy-leave-rows-out"))
         size = 1 if scale is None else scale
     else:
         size = rows if rows is not None else KINDS[kind][1]

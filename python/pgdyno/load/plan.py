@@ -13,7 +13,7 @@ from typing import Any
 from pgdyno import _core
 from pgdyno.cluster.account import owner_of
 from pgdyno.cluster.scratch import Scratch
-from pgdyno.errors import LocalError
+from pgdyno.errors import LocalError, msg
 from pgdyno.interrupt import signals_held
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.units import pg_size
@@ -81,7 +81,7 @@ def measure_disk(folder: Path, scale: int = PROBE_SCALE) -> float:
     core = _core.Dataset("tpcb", scale)
     try:
         if shutil.disk_usage(folder).free < 2 * scale * PROBE_BYTES_PER_SCALE + RESERVE:
-            raise LocalError(f"{folder} is too full to measure its disk", "Give its speed: --disk-mbps.")
+            raise LocalError(msg("error-too-full-measure-disk", folder=folder), msg("remedy-give-speed-disk-mbps"))
         # Base backups leave out what is called so, where it is a data directory that is measured.
         account = owner_of(folder)
         with contextlib.ExitStack() as stack:
@@ -95,7 +95,9 @@ def measure_disk(folder: Path, scale: int = PROBE_SCALE) -> float:
             )
             return written / (time.monotonic() - start)
     except (OSError, _core.CoreError) as e:
-        raise LocalError(f"cannot measure the disk of {folder}: {e}", "Give its speed: --disk-mbps.") from e
+        raise LocalError(
+            msg("error-cannot-measure-disk", folder=folder, reason=e), msg("remedy-give-speed-disk-mbps")
+        ) from e
 
 
 def refuse_if_too_small(folder: Path, need: int, what: str) -> None:
@@ -104,6 +106,6 @@ def refuse_if_too_small(folder: Path, need: int, what: str) -> None:
         free = shutil.disk_usage(folder).free
         if free < need + RESERVE:
             raise LocalError(
-                f"{what} needs {pg_size(need)} and {folder} has {pg_size(free)} free",
-                "Free some space, use a smaller --scale, or another disk.",
+                msg("error-needs-free", what=what, pg_size=pg_size(need), folder=folder, pg_size2=pg_size(free)),
+                msg("remedy-free-some-space-use-smaller"),
             )

@@ -7,7 +7,7 @@ import psycopg
 from pgdyno.cluster import administration
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
-from pgdyno.errors import TargetError
+from pgdyno.errors import TargetError, msg
 from pgdyno.format import one_line
 from pgdyno.load.dataset import Dataset, quoted
 from pgdyno.stream.events import CheckStarted, DatasetDone
@@ -30,13 +30,18 @@ def check(target: Target, dataset: Dataset, schema: str, stream: RunStream) -> N
             for c in checked(conn, dataset.tables_wanted, wanted, began, schema=quoted(schema)):
                 if not c.holds:
                     raise TargetError(
-                        f"what was loaded breaks clause {c.clause} of TPC-C, {c.title}: {c.broken:,} times, "
-                        f"e.g. {c.example}",
-                        "Does another session write there? Else it is a defect of the disk, or of pgdyno.",
+                        msg(
+                            "error-what-was-loaded-breaks-clause",
+                            clause=c.clause,
+                            title=c.title,
+                            broken=f"{c.broken:,}",
+                            example=c.example,
+                        ),
+                        msg("remedy-does-another-session-write-there"),
                     )
     except psycopg.Error as e:
         message = one_line(e)
         remedy = remedy_for(message, e.sqlstate)
-        raise TargetError(f"{dataset.name} is loaded, but could not be checked: {message}", remedy) from e
+        raise TargetError(msg("error-loaded-but-could-not-be", name=dataset.name, message=message), remedy) from e
     finally:
         stream.emit(DatasetDone())

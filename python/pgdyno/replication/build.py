@@ -16,7 +16,7 @@ from pgdyno.cluster import network as networks
 from pgdyno.cluster.layout import DATABASE
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
-from pgdyno.errors import LocalError, RefusedError, UsageError
+from pgdyno.errors import LocalError, RefusedError, UsageError, msg
 from pgdyno.replication import (
     archives,
     configuration,
@@ -183,7 +183,8 @@ def destroy(cluster: ReplicatedCluster) -> None:
     left = [m.name for m in cluster.members if (cluster.base / m.name).exists()]
     if left:
         raise LocalError(
-            f"{cluster.base}: {', '.join(left)} could not be removed whole", "Something else lies there: look."
+            msg("error-could-not-be-removed-whole-3", base=cluster.base, left=", ".join(left)),
+            msg("remedy-something-else-lies-there-look"),
         )
     with contextlib.suppress(OSError):
         Made.at(cluster.base / "programs").remove()
@@ -216,11 +217,11 @@ def create(
     promise = quorum.read(synchronous_standby_names, members, members[0])
     if synchronous_standby_names.strip() and not 0 < promise.wanted <= len(promise.candidates):
         raise UsageError(
-            f"--sync: {promise.wanted} of {len(promise.candidates)} standbys: commits would wait for ever",
-            "Ask for fewer, or for more standbys.",
+            msg("error-sync-standbys-commits-would-wait", wanted=promise.wanted, n_candidates=len(promise.candidates)),
+            msg("remedy-ask-for-fewer-or-for"),
         )
     if base.exists() and any(base.iterdir()):
-        raise RefusedError(f"{base} is not empty", "Name a folder that does not exist yet.")
+        raise RefusedError(msg("error-not-empty", base=base), msg("remedy-name-folder-does-not-exist"))
     base.mkdir(mode=0o755, parents=True, exist_ok=True)
     record.refuse_others_folder(base)
     base.chmod(base.stat().st_mode | 0o111)
@@ -267,4 +268,6 @@ def _free_ports(count: int, first: int = 5433) -> list[int]:
             found.append(port)
         if len(found) == count:
             return found
-    raise RefusedError(f"there are no free ports from {first} to {first + 999}", "Stop servers that are not needed.")
+    raise RefusedError(
+        msg("error-there-no-free-ports-from", first=first, value=first + 999), msg("remedy-stop-servers-not-needed")
+    )

@@ -10,7 +10,7 @@ from pathlib import Path
 from pgdyno.cluster import network as networks
 from pgdyno.cluster.layout import DATABASE
 from pgdyno.cluster.target import Target
-from pgdyno.errors import RefusedError
+from pgdyno.errors import RefusedError, msg
 from pgdyno.replication import archives, quorum, record, state
 from pgdyno.replication.member import Member
 from pgdyno.replication.pgbouncer import PgBouncer
@@ -47,7 +47,10 @@ class ReplicatedCluster:
         for m in self.members:
             if m.name == name:
                 return m
-        raise RefusedError(f"{name} is no member of {self.base}", f"Members: {', '.join(self.record.members)}.")
+        raise RefusedError(
+            msg("error-no-member", name=name, base=self.base),
+            msg("remedy-members-2", members=", ".join(self.record.members)),
+        )
 
     @property
     def primary(self) -> Member:

@@ -12,7 +12,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from pgdyno.errors import LocalError
+from pgdyno.errors import LocalError, msg
 
 #: XFS refuses smaller ones.
 LEAST_BYTES = 320 << 20
@@ -30,7 +30,7 @@ def make(folder: Path, size: int) -> None:
         if program is None:
             program, kind = shutil.which("mkfs.ext4"), "ext4"
         if program is None:
-            raise LocalError("neither mkfs.xfs nor mkfs.ext4 was found", "Install it: apt-get install xfsprogs.")
+            raise LocalError(msg("error-neither-mkfs-xfs-nor-mkfs"), msg("remedy-install-apt-get-install-xfsprogs"))
         part = image.with_suffix(".part")
         try:
             fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
@@ -41,7 +41,7 @@ def make(folder: Path, size: int) -> None:
                 os.posix_fallocate(f.fileno(), 0, size)
         except OSError as e:
             part.unlink(missing_ok=True)
-            raise LocalError(f"{part}: {e.strerror}", "Free some space, or use smaller disks.") from e
+            raise LocalError(f"{part}: {e.strerror}", msg("remedy-free-some-space-or-use-4")) from e
         options = ["-q", "-f"] if kind == "xfs" else ["-q", "-F", "-m", "0"]
         _run([program, *options, part])
         part.rename(image)
@@ -70,7 +70,10 @@ def unmount(folder: Path) -> None:
         done = subprocess.run(["umount", folder], capture_output=True, text=True, check=False)
         if done.returncode:
             time.sleep(0.1)
-    raise LocalError(f"{folder} cannot be unmounted: {done.stderr.strip()}", "Who is in there? fuser -vm shows it.")
+    raise LocalError(
+        msg("error-cannot-be-unmounted", folder=folder, stderr=done.stderr.strip()),
+        msg("remedy-who-there-fuser-vm-shows"),
+    )
 
 
 def remove(folder: Path) -> None:
@@ -84,7 +87,7 @@ def remove(folder: Path) -> None:
 def fill(folder: Path) -> int:
     """Leaves no room; returns the bytes that it took. Raises LocalError where the folder is no disk of its own."""
     if not folder.is_mount():
-        raise LocalError(f"{folder} is no disk of its own", "It would fill this machine's.")
+        raise LocalError(msg("error-no-disk-own", folder=folder), msg("remedy-would-fill-this-machine-s"))
     fd = os.open(folder / _FILLER, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
         with contextlib.suppress(OSError):
@@ -121,4 +124,6 @@ def _run(command: list[str | Path]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
     if done.returncode:
         reason = " ".join(done.stderr.partition("Usage:")[0].split())
-        raise LocalError(f"{Path(command[0]).name} failed: {reason}", "Leave --disk out, or use another machine.")
+        raise LocalError(
+            msg("error-failed", name=Path(command[0]).name, reason=reason), msg("remedy-leave-disk-out-or-use")
+        )

@@ -27,7 +27,7 @@ from pgdyno.cluster.process import last_words
 from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
-from pgdyno.errors import ClusterError, RefusedError, TargetError, UsageError
+from pgdyno.errors import ClusterError, RefusedError, TargetError, UsageError, msg
 from pgdyno.replication import archives, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
@@ -150,10 +150,10 @@ def take(cluster: ReplicatedCluster, watch: Callable[[int], object] = lambda _: 
     """
     if cluster.archive is None:
         raise RefusedError(
-            f"{cluster.base} archives no WAL, so a snapshot leads nowhere", "Make a cluster with --archive."
+            msg("error-archives-no-wal-so-snapshot", base=cluster.base), msg("remedy-make-cluster-archive")
         )
     if cluster.record.tablespaces:
-        raise RefusedError("snapshots of clusters with tablespaces are not supported", "Make one without.")
+        raise RefusedError(msg("error-snapshots-clusters-tablespaces-not-supported"), msg("remedy-make-one-without"))
     states = {s.name: s for s in cluster.states()}
     standbys = [m for m in cluster.members if states[m.name].streaming == "streaming"]
     member = min(standbys, key=lambda m: states[m.name].lag_bytes or 0) if standbys else cluster.primary
@@ -226,9 +226,11 @@ def restore(
     or no WAL leads to that state. Raise ClusterError if archiving or the new server fails.
     """
     if cluster.archive is None:
-        raise RefusedError(f"{cluster.base} archives no WAL", "Make a cluster with --archive.")
+        raise RefusedError(msg("error-archives-no-wal", base=cluster.base), msg("remedy-make-cluster-archive"))
     if timeline != "latest" and not timeline.isdigit():
-        raise UsageError(f"--timeline: {timeline!r} is none", "latest, or a number as pgdyno cluster status shows it.")
+        raise UsageError(
+            msg("error-timeline-none", timeline=repr(timeline)), msg("remedy-latest-or-number-pgdyno-cluster")
+        )
     target = _target(to)
     every = snapshots(cluster.base)
     # Of a later timeline there is no way to an earlier one.
@@ -264,11 +266,9 @@ def _target(to: str) -> tuple[str, str] | None:
     try:
         when = datetime.fromisoformat(to)
     except ValueError:
-        raise UsageError(
-            f"--to: {to!r} is no time, LSN, or latest", 'Write "2026-11-23 09:30:00+00", 0/5000060, or latest.'
-        ) from None
+        raise UsageError(msg("error-no-time-lsn-or-latest", to=repr(to)), msg("remedy-write-2026-11-23-09")) from None
     if when.tzinfo is None:
-        raise UsageError(f"--to: {to!r} has no time zone", f'Write it with one: "{to}+00" for UTC.')
+        raise UsageError(msg("error-no-time-zone", to=repr(to)), msg("remedy-write-one-00-for-utc", to=to))
     return "recovery_target_time", when.isoformat(sep=" ")
 
 
@@ -288,7 +288,9 @@ def _before(found: list[Snapshot], to: str, target: tuple[str, str] | None) -> S
     fitting = [s for s in found if is_before(s)]
     if not fitting:
         there = f"the first is of {found[0].at}, {found[0].stop_lsn}" if found else "there is none"
-        raise RefusedError(f"no snapshot from before {to}: {there}", "pgdyno cluster snapshot keeps one from now on.")
+        raise RefusedError(
+            msg("error-no-snapshot-from-before", to=to, there=there), msg("remedy-pgdyno-cluster-snapshot-keeps-one")
+        )
     return fitting[-1]
 
 
@@ -313,7 +315,14 @@ def _archive_all(cluster: ReplicatedCluster) -> None:
         deadline = time.monotonic() + _ARCHIVED_S
         while not (archives.folder_of(cluster.base) / last).exists():
             if time.monotonic() > deadline:
-                raise ClusterError(f"{last} is not archived within {_ARCHIVED_S:g} s: {primary.last_words()}")
+                raise ClusterError(
+                    msg(
+                        "error-not-archived-within-s",
+                        last=last,
+                        archived_s=f"{_ARCHIVED_S:g}",
+                        last_words=primary.last_words(),
+                    )
+                )
             time.sleep(0.02)
 
 
@@ -353,10 +362,10 @@ def _start(new: ManagedCluster) -> None:
             raise
     if "recovery ended before configured recovery target was reached" in new.layout.log.read_text(errors="replace"):
         raise RefusedError(
-            f"the WAL ends before that: its last transaction is of {_reason(new.layout.log)[1] or 'unknown'}",
-            "--to latest takes all there is; --timeline names another history.",
+            msg("error-wal-ends-before-last-transaction", value=_reason(new.layout.log)[1] or "unknown"),
+            msg("remedy-latest-takes-all-there-timeline"),
         )
-    raise ClusterError(f"the server has ended while it replayed: {last_words(new.layout.log)}")
+    raise ClusterError(msg("error-server-ended-while-replayed", last_words=last_words(new.layout.log)))
 
 
 def _has_ended(new: ManagedCluster) -> bool:

@@ -7,7 +7,7 @@ import time
 import psycopg
 
 from pgdyno.cluster import administration
-from pgdyno.errors import ClusterError
+from pgdyno.errors import ClusterError, msg
 from pgdyno.replication import (
     state,
 )
@@ -45,9 +45,14 @@ def wait_streaming(cluster: ReplicatedCluster, member: Member, patience_s: float
         while not _streams(cluster, conn, member):
             if time.monotonic() > deadline:
                 raise ClusterError(
-                    f"{member.name} does not stream from {cluster.primary.name} within {patience_s:g} s: "
-                    f"{member.last_words()}",
-                    "Build it anew: pgdyno cluster rejoin.",
+                    msg(
+                        "error-does-not-stream-from-within",
+                        name=member.name,
+                        name2=cluster.primary.name,
+                        patience_s=f"{patience_s:g}",
+                        last_words=member.last_words(),
+                    ),
+                    msg("remedy-build-anew-pgdyno-cluster-rejoin"),
                 )
             time.sleep(0.02)
     if member.name not in cluster.record.following:
@@ -71,7 +76,9 @@ def wait_receiving(cluster: ReplicatedCluster, patience_s: float = STREAMING_S) 
         now = row[0] if row else None
         while conn.execute(ask, [names, now]).fetchone() != (len(names),):
             if time.monotonic() > deadline:
-                raise ClusterError("the standbys do not receive", "pgdyno cluster status shows how far they are.")
+                raise ClusterError(
+                    msg("error-standbys-do-not-receive"), msg("remedy-pgdyno-cluster-status-shows-how-2")
+                )
             time.sleep(0.02)
 
 
@@ -87,5 +94,7 @@ def wait_caught_up(cluster: ReplicatedCluster, patience_s: float = STREAMING_S) 
         now = row[0] if row else None
         while not (found := conn.execute(ask, [now]).fetchone()) or not found[0]:
             if time.monotonic() > deadline:
-                raise ClusterError("the standbys do not catch up", "pgdyno cluster status shows how far they are.")
+                raise ClusterError(
+                    msg("error-standbys-do-not-catch-up-2"), msg("remedy-pgdyno-cluster-status-shows-how-2")
+                )
             time.sleep(0.02)

@@ -18,7 +18,7 @@ from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.process import START_TIMEOUT_S, ServerProcess, kill_all, last_words
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
-from pgdyno.errors import ClusterError
+from pgdyno.errors import ClusterError, msg
 
 #: How long a server may take to stop in order, before it is stopped by force.
 _STOP_S = 30.0
@@ -216,7 +216,9 @@ class Member:
     def refuse_if_unbuilt(self) -> None:
         """Raise ClusterError if the member has no complete data directory."""
         if not (self.data / "PG_VERSION").exists():
-            raise ClusterError(f"{self.name} has no data directory", "Build it again: pgdyno cluster repair.")
+            raise ClusterError(
+                msg("error-no-data-directory", name=self.name), msg("remedy-build-again-pgdyno-cluster-repair")
+            )
 
     def take_programs_of(self, other: Member) -> None:
         """Record that the member runs the same programs as another member."""

@@ -20,7 +20,7 @@ from pgdyno.cluster.account import Account
 from pgdyno.cluster.layout import write
 from pgdyno.cluster.process import environment, last_words
 from pgdyno.cluster.removal import Made
-from pgdyno.errors import ClusterError, LocalError
+from pgdyno.errors import ClusterError, LocalError, msg
 from pgdyno.format import one_line
 
 #: The role that speaks to its console.
@@ -42,7 +42,7 @@ def find() -> Path:
     # Debian's is where only root looks.
     found = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if found is None:
-        raise LocalError("pgbouncer was not found", "Install it: apt-get install pgbouncer, dnf install pgbouncer.")
+        raise LocalError(msg("error-pgbouncer-was-not-found"), msg("remedy-install-apt-get-install-pgbouncer"))
     return Path(found)
 
 
@@ -122,7 +122,7 @@ class PgBouncer:
                 return
             except ClusterError as e:
                 if time.monotonic() > deadline:
-                    raise ClusterError(f"pgbouncer does not start: {last_words(self._log)}") from e
+                    raise ClusterError(msg("error-pgbouncer-does-not-start", last_words=last_words(self._log))) from e
                 time.sleep(0.02)
 
     def _configure(self, host: str, port: int, of: str) -> None:
@@ -166,7 +166,7 @@ class PgBouncer:
                 if self.process_id is None:
                     return
                 time.sleep(0.02)
-        raise ClusterError(f"pgbouncer (process {pid}) does not end")
+        raise ClusterError(msg("error-pgbouncer-process-does-not-end", pid=pid))
 
     def remove(self) -> None:
         """Stop PgBouncer and remove its folder."""
@@ -205,7 +205,7 @@ class PgBouncer:
         try:
             self._ask(command, patience_s)
         except psycopg.Error as e:
-            raise ClusterError(f"the pooler: {one_line(e)}", f"Its log: {self._log}.") from e
+            raise ClusterError(msg("error-pooler", reason=one_line(e)), msg("remedy-log", log=self._log)) from e
 
     def _ask(self, command: str, patience_s: float) -> None:
         conninfo = psycopg.conninfo.make_conninfo(

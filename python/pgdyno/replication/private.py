@@ -24,7 +24,7 @@ from pgdyno.cluster.network import Links, Network
 from pgdyno.cluster.process import ServerProcess
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
-from pgdyno.errors import ClusterError, LocalError
+from pgdyno.errors import ClusterError, LocalError, msg
 from pgdyno.interrupt import signals_held
 from pgdyno.replication.backup import BaseBackup, bytes_in, pg_basebackup, quoted
 
@@ -242,7 +242,7 @@ class ReplicatedServer(EmbeddedCluster):
 
     def _refuse_late(self, deadline: float, what: str) -> None:
         if not self.is_alive() or time.monotonic() > deadline:
-            raise ClusterError(f"{what}: {self.last_words()}", "The servers' logs say more.")
+            raise ClusterError(f"{what}: {self.last_words()}", msg("remedy-servers-logs-say-more"))
 
     def _remove(self) -> None:
         self.stop()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 
 _FORM = re.compile(r"^\s*(?:(ANY|FIRST)\s+)?(?:(\d+)\s*)?(?:\(([^()]*)\)|([^()\d][^()]*))?\s*$", re.IGNORECASE)
 
@@ -42,12 +42,15 @@ def read(text: str, members: list[str], primary: str) -> Promise:
     found = _FORM.match(text)
     if found is None or (found[3] is None and (found[4] is None or found[1] or found[2])):
         raise UsageError(
-            f"--sync: {text!r} is not what synchronous_standby_names takes",
-            "Write ANY 1 (*), FIRST 1 (node2, node3), or leave it empty for asynchronous standbys.",
+            msg("error-sync-not-what-synchronous-standby", text=repr(text)),
+            msg("remedy-write-any-1-first-1"),
         )
     names = [n.strip().strip('"') for n in (found[3] if found[3] is not None else found[4]).split(",")]
     unknown = [n for n in names if n != "*" and n not in members]
     if unknown:
-        raise UsageError(f"--sync: {unknown[0]!r} is no member", f"Members are {', '.join(members)}; * is any of them.")
+        raise UsageError(
+            msg("error-sync-no-member", unknown=repr(unknown[0])),
+            msg("remedy-members-any-them", members=", ".join(members)),
+        )
     # The primary itself is no standby: named, it is waited for in vain.
     return Promise(int(found[2] or 1), tuple(n for n in standbys if "*" in names or n in names))

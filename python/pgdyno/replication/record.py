@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno import home
-from pgdyno.errors import RefusedError
+from pgdyno.errors import RefusedError, msg
 
 #: In the cluster's folder.
 FILE = "replication.json"
@@ -88,11 +88,13 @@ def load(base: Path) -> Record:
         _check(record)
     except FileNotFoundError:
         raise RefusedError(
-            f"{base} holds no cluster with standbys: it has no {FILE}",
-            f"Make one: pgdyno cluster create {base} --standbys 2.",
+            msg("error-holds-no-cluster-standbys-no", base=base, file=FILE),
+            msg("remedy-make-one-pgdyno-cluster-create-2", base=base),
         ) from None
     except (OSError, ValueError, TypeError, KeyError) as e:
-        raise RefusedError(f"{base / FILE} cannot be read: {e}", "Its members are whole clusters.") from e
+        raise RefusedError(
+            msg("error-cannot-be-read", path=base / FILE, reason=e), msg("remedy-members-whole-clusters")
+        ) from e
     record.settings = [tuple(s) for s in record.settings]  # type: ignore[misc]
     record.network = None if record.network is None else (str(record.network[0]), int(record.network[1]))
     record.pooler = None if record.pooler is None else (int(record.pooler[0]), str(record.pooler[1]))
@@ -107,7 +109,7 @@ def refuse_others_folder(base: Path) -> None:
     """
     status = base.lstat()
     if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
-        raise RefusedError(f"{base} is not a folder of our own that nobody else may write to", "Name another.")
+        raise RefusedError(msg("error-not-folder-our-own-nobody", base=base), msg("remedy-name-another"))
 
 
 def _check(record: Record) -> None:
@@ -145,7 +147,9 @@ def locked(base: Path) -> Iterator[None]:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RefusedError(f"another pgdyno is at work on {base}", "Wait until it has ended.") from None
+            raise RefusedError(
+                msg("error-another-pgdyno-at-work-on", base=base), msg("remedy-wait-until-ended")
+            ) from None
         yield
     finally:
         os.close(fd)

@@ -14,7 +14,7 @@ import psycopg
 
 from pgdyno.cluster import administration
 from pgdyno.cluster.process import carried_out, run_while_we_live
-from pgdyno.errors import ClusterError, PgdynoError, RefusedError
+from pgdyno.errors import ClusterError, PgdynoError, RefusedError, msg
 from pgdyno.replication import archives, build, configuration, disks, following, slots, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
@@ -58,25 +58,37 @@ def candidate(cluster: ReplicatedCluster, *, despite_quorum: bool = False, named
     promise = cluster.promise
     if not standbys:
         raise RefusedError(
-            f"no standby answers that has followed {cluster.primary.name}: there is nobody to promote",
-            "pgdyno cluster status shows why. --to NAME --force promotes one all the same.",
+            msg("error-no-standby-answers-followed-there", name=cluster.primary.name),
+            msg("remedy-pgdyno-cluster-status-shows-why"),
         )
     counted = [name for name in seen if name in promise.candidates]
     if promise.wanted and len(counted) < promise.must_be_seen() and not despite_quorum:
         raise RefusedError(
-            f"{len(counted)} of {len(promise.candidates)} standbys answer, and {promise.must_be_seen()} must: with "
-            f"{cluster.record.synchronous_standby_names!r} an acknowledged commit may be on none of those that do",
-            "Start the others first, or --force and lose what only they have.",
+            msg(
+                "error-standbys-answer-must-acknowledged-commit",
+                n_counted=len(counted),
+                n_candidates=len(promise.candidates),
+                must_be_seen=promise.must_be_seen(),
+                synchronous_standby_names=repr(cluster.record.synchronous_standby_names),
+            ),
+            msg("remedy-start-others-first-or-force"),
         )
     best = max(standbys, key=lambda s: s.received or 0)
     if named:
         mine = next((s for s in standbys if s.name == named), None)
         if mine is None:
-            raise RefusedError(f"{named} is no standby that answers", "pgdyno cluster status shows why.")
+            raise RefusedError(
+                msg("error-no-standby-answers", named=named), msg("remedy-pgdyno-cluster-status-shows-why-2")
+            )
         if (mine.received or 0) < (best.received or 0):
             raise RefusedError(
-                f"{best.name} has {(best.received or 0) - (mine.received or 0):,} bytes of WAL more than {named}",
-                "Promote that one, or --force and lose what only it has.",
+                msg(
+                    "error-bytes-wal-more-than",
+                    name=best.name,
+                    value=f"{(best.received or 0) - (mine.received or 0):,}",
+                    named=named,
+                ),
+                msg("remedy-promote-one-or-force-lose"),
             )
         best = mine
     return cluster.member(best.name), seen
@@ -118,11 +130,11 @@ def _refuse_bad_choice(cluster: ReplicatedCluster, to: str, *, force: bool) -> N
     if not to:
         return
     if cluster.member(to).name == cluster.record.primary:
-        raise RefusedError(f"{to} is the primary already")
+        raise RefusedError(msg("error-primary-already", to=to))
     if to not in cluster.record.following and not force:
         raise RefusedError(
-            f"{to} has not followed {cluster.record.primary} since that is the primary: it may be far behind",
-            "Promote another, or --force.",
+            msg("error-not-followed-since-primary-may", to=to, primary=cluster.record.primary),
+            msg("remedy-promote-another-or-force"),
         )
 
 
@@ -154,16 +166,18 @@ def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobod
     """
     old = cluster.primary
     if to == old.name:
-        raise RefusedError(f"{to} is the primary already")
+        raise RefusedError(msg("error-primary-already", to=to))
     if not old.program("pg_controldata").exists():
         raise RefusedError(
-            f"{old.program('pg_controldata')} is not there: whether a standby has all of a primary that was stopped "
-            "cannot be seen",
-            "Use whole programs (--pg-bin); or a drill's way: pgdyno cluster failover --force.",
+            msg("error-not-there-whether-standby-all", program=old.program("pg_controldata")),
+            msg("remedy-use-whole-programs-pg-bin"),
         )
     chosen = cluster.member(to) if to else candidate(cluster)[0]
     if not following.is_streaming(cluster, chosen):
-        raise RefusedError(f"{chosen.name} does not stream from {old.name}", "Join it first: pgdyno cluster rejoin.")
+        raise RefusedError(
+            msg("error-does-not-stream-from", name=chosen.name, name2=old.name),
+            msg("remedy-join-first-pgdyno-cluster-rejoin"),
+        )
     with administration.connect(old.local) as conn:
         # So that stopping takes no time.
         conn.execute("checkpoint")
@@ -173,8 +187,8 @@ def switchover(cluster: ReplicatedCluster, *, to: str = "", watch: Watch = nobod
             old.start()
             cluster.begin_again()
             raise ClusterError(
-                f"{chosen.name} has not got all of {old.name} ({behind}); {old.name} is the primary again",
-                "Look at the link between them. pgdyno cluster failover --force does without what is missing.",
+                msg("error-not-got-all-primary-again", name=chosen.name, name2=old.name, behind=behind),
+                msg("remedy-look-at-link-between-them"),
             )
         seconds = promote(chosen)
         at_ns = time.time_ns()
@@ -220,7 +234,9 @@ def promote(member: Member) -> float:
         if row and row[0]:
             done = conn.execute("select pg_promote(true, 60)").fetchone()
             if not done or not done[0]:
-                raise ClusterError(f"{member.name} was not promoted within 60 s: {member.last_words()}")
+                raise ClusterError(
+                    msg("error-was-not-promoted-within-60", name=member.name, last_words=member.last_words())
+                )
     return time.monotonic() - began
 
 
@@ -230,7 +246,7 @@ def rejoin(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody) ->
     Return the way: "streams", "rewound" or "built anew".
     """
     if member.name == cluster.primary.name:
-        raise RefusedError(f"{member.name} is the primary")
+        raise RefusedError(msg("error-primary", name=member.name))
     if member.process_id is None and member.is_marked_as_standby and not member.is_half_rewound:
         # A standby that was stopped, or killed: it mostly goes on where it was.
         configuration.configure(cluster, member, cluster.primary)
@@ -275,7 +291,7 @@ def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch
     how = "rewound"
     try:
         if member.is_half_rewound:
-            raise ClusterError("pg_rewind was cut off: what it has left cannot be used")
+            raise ClusterError(msg("error-pg-rewind-was-cut-off"))
         member.begin_rewinding()
         _rewind(primary, member)
         member.mark_as_standby()
@@ -302,11 +318,11 @@ def _rewind(source: Member, member: Member) -> None:
     conninfo = f"host='{socket}' port={source.port} user=postgres dbname=postgres"
     program = source.program("pg_rewind")
     if not program.exists():
-        raise ClusterError("pg_rewind is not among the server's programs")
+        raise ClusterError(msg("error-pg-rewind-not-among-server"))
     words: list[str | Path] = [program, "-D", member.data, f"--source-server={conninfo}", "--no-sync"]
     done = run_while_we_live(words, account)
     if done.returncode != 0:
-        raise ClusterError(f"pg_rewind of {member.name} failed: {' '.join(done.stderr.split())}")
+        raise ClusterError(msg("error-pg-rewind-failed", name=member.name, split=" ".join(done.stderr.split())))
 
 
 def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.removal import Made
-from pgdyno.errors import LocalError, RefusedError, UsageError
+from pgdyno.errors import LocalError, RefusedError, UsageError, msg
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 
@@ -26,11 +26,14 @@ def read(texts: list[str]) -> dict[str, str]:
         name, _, folder = text.partition("=")
         if not _NAME.fullmatch(name) or name.startswith("pg_") or not folder or "=" in folder or "'" in folder:
             raise UsageError(
-                f"--tablespace: {text!r} is not of the form NAME=FOLDER", "Write --tablespace fast=/mnt/nvme."
+                msg("error-tablespace-not-form-name-folder", text=repr(text)),
+                msg("remedy-write-tablespace-fast-mnt-nvme"),
             )
         found[name] = str(Path(folder).absolute())
         if not Path(folder).is_dir():
-            raise LocalError(f"--tablespace {name}: there is no folder {folder}", "Make it, or name another.")
+            raise LocalError(
+                msg("error-tablespace-there-no-folder", name=name, folder=folder), msg("remedy-make-or-name-another")
+            )
     return found
 
 
@@ -53,13 +56,17 @@ def make(spaces: Mapping[str, str], cluster: str, member: str, account: Account)
             home.mkdir(mode=0o755, exist_ok=True)
             status = home.lstat()
             if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-                raise RefusedError(f"{home} is not ours", "Somebody else may write there: name another folder.")
+                raise RefusedError(msg("error-not-ours", home=home), msg("remedy-somebody-else-may-write-there"))
             (home / name).mkdir(mode=0o700)
             account.own(home / name)
         except FileExistsError as e:
-            raise RefusedError(f"{home / name} is there already", "Remove it, or name another.") from e
+            raise RefusedError(
+                msg("error-there-already", value=home / name), msg("remedy-remove-or-name-another")
+            ) from e
         except OSError as e:
-            raise LocalError(f"{home} cannot be made: {e.strerror}", "Name a folder that you may write to.") from e
+            raise LocalError(
+                msg("error-cannot-be-made", home=home, strerror=e.strerror), msg("remedy-name-folder-you-may-write")
+            ) from e
 
 
 def create(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pgdyno.cluster import pooler
-from pgdyno.errors import LocalError, RefusedError, SpecError, TargetError
+from pgdyno.errors import LocalError, RefusedError, SpecError, TargetError, msg
 from pgdyno.load import find
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import requested_properties
@@ -32,8 +32,14 @@ def refuse_too_many_clients(experiment: Experiment, configurations: Sequence[Con
     if limit not in (-1, resource.RLIM_INFINITY) and need > limit:
         fits, clients = max(1, (limit - _DESCRIPTORS) // sides), need - _DESCRIPTORS
         raise LocalError(
-            f"{clients:,} client{'s' * (clients != 1)} need {need:,} file descriptors, and the limit is {limit:,}",
-            f"Raise it (ulimit -n {need}){f', or use fewer clients: --clients {fits}' if fits < clients else ''}.",
+            msg(
+                "error-client-need-file-descriptors-limit", clients=f"{clients:,}", need=f"{need:,}", limit=f"{limit:,}"
+            ),
+            msg(
+                "remedy-raise-ulimit-n",
+                need=need,
+                value=f", or use fewer clients: --clients {fits}" if fits < clients else "",
+            ),
         )
 
 
@@ -64,8 +70,8 @@ def refuse_missing_properties(experiment: Experiment, site: Site, texts: Sequenc
         if name not in known and name not in axes and not any(f"\\set {name} " in text for text in texts):
             why = "has no integer key, or no rows" if f"{table}_rows" in known else "is not in the database"
             raise SpecError(
-                f"a script asks for :{name}, and the table {table} {why}",
-                f"Of tables that are there scripts have: {', '.join(k for k in known if '_' in k) or 'nothing'}.",
+                msg("error-script-asks-for-table", name=name, table=table, why=why),
+                msg("remedy-tables-there-scripts", value=", ".join(k for k in known if "_" in k) or "nothing"),
             )
 
 
@@ -89,14 +95,14 @@ def check_connections(
     )
     if prepared and not between.prepares:
         raise TargetError(
-            f"{site.target.where} is {between.description}: the protocol prepared does not work there",
-            "--protocol extended, pooling by session, or PgBouncer 1.21 or newer with max_prepared_statements.",
+            msg("error-protocol-prepared-does-not-work", where=site.target.where, description=between.description),
+            msg("remedy-protocol-extended-pooling-session-or"),
         )
     assert site.claim is not None
     if between.by_transaction and not dataset.is_there(site.claim.conn, site.dataset):
         raise RefusedError(
-            f"{site.target.where} is {between.description}: loading needs sessions of its own",
-            "Load without it: pgdyno load, with --target the server's own port. Then run through the pooler.",
+            msg("error-loading-needs-sessions-own", where=site.target.where, description=between.description),
+            msg("remedy-load-without-pgdyno-load-target"),
         )
     return between.description
 
@@ -110,6 +116,6 @@ def _refuse_too_few_connections(configurations: Sequence[Configuration], facts: 
         return
     if most > limit - 3:
         raise TargetError(
-            f"{most} clients do not fit into max_connections = {limit} (3 are reserved)",
-            f"Raise it in the server, or use fewer clients: --clients {max(1, limit - 10)}.",
+            msg("error-clients-do-not-fit-into", most=most, limit=limit),
+            msg("remedy-raise-server-or-use-fewer", max=max(1, limit - 10)),
         )

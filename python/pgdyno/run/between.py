@@ -12,7 +12,7 @@ import psycopg
 from pgdyno.cluster import administration
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.collect import activity
-from pgdyno.errors import LocalError, RefusedError, TargetError
+from pgdyno.errors import LocalError, RefusedError, TargetError, msg
 from pgdyno.format import one_line
 from pgdyno.load.units import pg_size
 from pgdyno.message import Name, message
@@ -102,5 +102,5 @@ class BetweenTrials:
             if drop == "if_possible":
                 return
             raise LocalError(
-                f"run.between.drop_caches: {e.strerror}", "Only root may; or leave it out, and use a larger scale."
+                msg("error-run-between-drop-caches", strerror=e.strerror), msg("remedy-only-root-may-or-leave")
             ) from e

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from pgdyno.analysis.capacity import LEVEL, SUSTAINED, Objective, Probe, Search, seconds_for
-from pgdyno.errors import TrialError, UsageError
+from pgdyno.errors import TrialError, UsageError, msg
 from pgdyno.figures import BY_NAME
 from pgdyno.model import Latency, TrialPlan, TrialRecord
 from pgdyno.run.plan import Configuration, Planned
@@ -49,8 +49,12 @@ def search(
     if len(session.configurations) != 1:
         few = ", ".join(dict.fromkeys(f"{c.workload} c={c.clients} hot {c.hot_set:g}" for c in session.configurations))
         raise UsageError(
-            f"a search needs one configuration, and the experiment has {len(session.configurations)}: {few[:200]}",
-            "Choose: --workload NAME --clients N --hot-set F.",
+            msg(
+                "error-search-needs-one-configuration-experiment",
+                n_configurations=len(session.configurations),
+                few=few[:200],
+            ),
+            msg("remedy-choose-workload-name-clients-n"),
         )
     return session.run(), session.search
 
@@ -125,7 +129,7 @@ class _CapacitySession(Session):
     def _tried(self, servers: Servers, planned: Planned) -> TrialRecord:
         record = self._run_trial(servers, planned)
         if record.summary is None or not record.summary.committed:
-            raise TrialError("no transaction was committed", "Does the workload run at all? Try pgdyno run.")
+            raise TrialError(msg("error-no-transaction-was-committed"), msg("remedy-does-workload-run-at-all"))
         return record
 
     def _remember(self, closed_tps: float) -> None:

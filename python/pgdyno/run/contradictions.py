@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pgdyno.cluster import network as networks
-from pgdyno.errors import LocalError, PgdynoError, SpecError
+from pgdyno.errors import LocalError, PgdynoError, SpecError, msg
 from pgdyno.run.addresses import Addresses
 from pgdyno.run.plan import Configuration
 from pgdyno.run.provision import Options
@@ -47,23 +47,23 @@ def refuse_contradictions(wish: Wish) -> None:
 def _two_servers(w: Wish) -> PgdynoError | None:
     if w.options.target is not None and w.options.embedded:
         return SpecError(
-            "--embedded and --target contradict each other: one starts a private server, the other names a running one",
-            "Give one of them.",
+            msg("error-embedded-target-contradict-each-other"),
+            msg("remedy-give-one-them"),
         )
     return None
 
 
 def _kept_elsewhere(w: Wish) -> PgdynoError | None:
     if w.options.keep and w.options.target is not None:
-        return SpecError("--keep keeps a private server, and --target names a running one", "Leave --keep out.")
+        return SpecError(msg("error-keep-keeps-private-server-target"), msg("remedy-leave-keep-out"))
     return None
 
 
 def _target_twice(w: Wish) -> PgdynoError | None:
     if w.options.target is not None and w.experiment.targets:
         return SpecError(
-            "--target, but the experiment names its own targets",
-            "Change its [targets], or use an experiment without.",
+            msg("error-target-but-experiment-names-own"),
+            msg("remedy-change-targets-or-use-experiment"),
         )
     return None
 
@@ -72,7 +72,8 @@ def _embedded_but_named(w: Wish) -> PgdynoError | None:
     there = w.clusters | {name for name, t in w.experiment.all_targets.items() if t.conninfo is not None}
     if w.options.embedded and there:
         return SpecError(
-            f"--embedded, but targets.{min(there)} is there already", "Leave it out, or change the experiment."
+            msg("error-embedded-but-targets-there-already", min=min(there)),
+            msg("remedy-leave-out-or-change-experiment"),
         )
     return None
 
@@ -81,27 +82,27 @@ def _no_programs(w: Wish) -> PgdynoError | None:
     folder = w.options.pg_bin
     if folder is not None and not (folder / "postgres").exists():
         return SpecError(
-            f"--pg-bin: there is no program postgres in {folder}",
-            "Name the folder that holds postgres and initdb: pg_config --bindir.",
+            msg("error-pg-bin-there-no-program", folder=folder),
+            msg("remedy-name-folder-holds-postgres-initdb"),
         )
     return None
 
 
 def _programs_of_a_cluster(w: Wish) -> PgdynoError | None:
     if w.options.pg_bin is not None and w.clusters:
-        return SpecError(f"--pg-bin, but targets.{min(w.clusters)} has programs of its own", "Leave it out.")
+        return SpecError(msg("error-pg-bin-but-targets-programs", min=min(w.clusters)), msg("remedy-leave-out"))
     return None
 
 
 def _programs_and_versions(w: Wish) -> PgdynoError | None:
     if w.options.pg_bin is not None and any(c.place.version for c in w.configurations):
-        return SpecError("--pg-bin, but the experiment names versions", "Leave one of them out.")
+        return SpecError(msg("error-pg-bin-but-experiment-names"), msg("remedy-leave-one-them-out"))
     return None
 
 
 def _version_of_a_cluster(w: Wish) -> PgdynoError | None:
     if any(c.place.version and c.place.target in w.clusters for c in w.configurations):
-        return SpecError("axes.version goes with private servers: a cluster is of its own version", "Leave it out.")
+        return SpecError(msg("error-axes-version-goes-private-servers"), msg("remedy-leave-out"))
     return None
 
 
@@ -116,8 +117,8 @@ def _change_of_a_database_used_as_it_is(w: Wish) -> PgdynoError | None:
     for what, given in (("setup", bool(named.setup)), ("run.between.restore", restores)):
         if given:
             return SpecError(
-                f"{what} would change a database that is used as it is",
-                "Leave it out, or say --force if that is what you want.",
+                msg("error-would-change-database-used", what=what),
+                msg("remedy-leave-out-or-say-force"),
             )
     return None
 
@@ -137,8 +138,8 @@ def _private_only(w: Wish) -> PgdynoError | None:
             which = f" ({', '.join(f'--vary or --set {n}' for n in names)})" if names else ""
             change = " Or change them in that server between two runs: pgdyno compare." if names else ""
             return SpecError(
-                f"{what}{which} goes with private servers, and this run has one that is running already",
-                f"Leave it out, or let pgdyno start the server: --embedded.{change}",
+                msg("error-goes-private-servers-this-run", what=what, which=which),
+                msg("remedy-leave-out-or-let-pgdyno", change=change),
             )
     return None
 
@@ -146,9 +147,8 @@ def _private_only(w: Wish) -> PgdynoError | None:
 def _network_without_namespaces(w: Wish) -> PgdynoError | None:
     if any(c.round_trip_ms for c in w.configurations) and not networks.is_possible():
         return LocalError(
-            "axes.round_trip_ms: a slower network needs hosts of its own: network namespaces, which only root may "
-            "make, with ip (iproute2) and setpriv",
-            "Run it as root, or leave round_trip_ms out.",
+            msg("error-axes-round-trip-ms-slower"),
+            msg("remedy-run-root-or-leave-round"),
         )
     return None
 
@@ -159,11 +159,11 @@ def _kept_for_the_run_only(w: Wish) -> PgdynoError | None:
     for name, target in w.experiment.all_targets.items():
         if target.standbys:
             return SpecError(
-                f"--keep, but targets.{name} has standbys, which go with the run",
-                "One that stays: pgdyno cluster create --standbys.",
+                msg("error-keep-but-targets-standbys-which", name=name),
+                msg("remedy-one-stays-pgdyno-cluster-create"),
             )
         if target.file_system is not None:
-            return SpecError(f"--keep, but targets.{name} has a file system that goes with the run", "Use folder.")
+            return SpecError(msg("error-keep-but-targets-file-system", name=name), msg("remedy-use-folder"))
     return None
 
 

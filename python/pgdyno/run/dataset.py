@@ -10,7 +10,7 @@ from typing import Any
 from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
-from pgdyno.errors import RefusedError
+from pgdyno.errors import RefusedError, msg
 from pgdyno.load import entangled, find, functions, loader
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import ROWS_PER_SCALE, Dataset
@@ -220,8 +220,8 @@ def refresh(conn: Connection, target: Target, dataset: AnyDataset) -> None:
             there = find.find(conn, dataset)
             if not any(t.name == "pgbench_history" and t.is_usable for t in there.tables):
                 raise RefusedError(
-                    "pgbench_history is another table by now: it was not emptied",
-                    "Who else is at work in this database?",
+                    msg("error-pgbench-history-another-table-now"),
+                    msg("remedy-who-else-at-work-this"),
                 )
             # Since the run began somebody may have tied something to our tables.
             entangled.refuse(conn, target, [t.oid for t in there.ours])

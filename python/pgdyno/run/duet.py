@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pgdyno import _core, engine
-from pgdyno.errors import ClusterError, PgdynoError, SpecError
+from pgdyno.errors import ClusterError, PgdynoError, SpecError, msg
 from pgdyno.interrupt import signals_held
 from pgdyno.model import EventKind, TrialRecord
 from pgdyno.run.trial import (
@@ -151,7 +151,7 @@ class _Observer:
             context = side.trial.context
             context.on_interval()
             if (died := context.cluster_died()) is not None:
-                raise ClusterError(died, "The server's log is in the run directory: server.log.")
+                raise ClusterError(died, msg("remedy-server-s-log-run-directory"))
 
     def event(self, e: _core.Event) -> None:
         happened = Happened(EventKind(e.kind), e.text, e.at_ns, e.client // 2)
@@ -279,7 +279,7 @@ def _together(trials: tuple[PreparedTrial, PreparedTrial]) -> tuple[_core.Worklo
         for name, text, weight in b.scripts:
             workload.add(name, text, weight)
     else:
-        raise SpecError("a duet is of two sides with scripts, or of two with TPC-C", 'Use order = "interleaved".')
+        raise SpecError(msg("error-duet-two-sides-scripts-or"), msg("remedy-use-order-interleaved"))
     n, m = len(a.scripts), counts[0]
     every: list[Any] = workload.commands
     one = _Side(a, (0, n), (0, m), every)

@@ -15,7 +15,7 @@ from typing import Any
 from pgdyno import _core, engine
 from pgdyno.cluster import administration
 from pgdyno.cluster.held import HeldCluster
-from pgdyno.errors import TrialError
+from pgdyno.errors import TrialError, msg
 from pgdyno.search_path import qualified
 from pgdyno.tpcc.schema import table
 
@@ -96,7 +96,7 @@ def killed_under_load(
     if not acknowledged or not isinstance(result.raised, _OverError):
         why = "no order was acknowledged" if not acknowledged else "the load had ended before the server was killed"
         why += f" ({result.error})" if result.error else ""
-        raise TrialError(f"durability was not tested: {why}", "Give the load longer (--seconds), or fewer --clients.")
+        raise TrialError(msg("error-durability-was-not-tested", why=why), msg("remedy-give-load-longer-seconds-or"))
     there, whole = _orders_in(cluster, options), _whole_in(cluster, options)
     lost = sorted(acknowledged - whole)
     return Durability(

@@ -13,7 +13,7 @@ import psycopg
 from pgdyno.cluster import administration, binaries, datadir
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.held import HeldCluster
-from pgdyno.errors import SpecError
+from pgdyno.errors import SpecError, msg
 from pgdyno.format import one_line
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.own.dataset import OwnDataset
@@ -149,7 +149,9 @@ class SiteLoader:
                     conn.execute(statement.encode())
                 except psycopg.Error as e:
                     reason = one_line(e)
-                    raise SpecError(f"datasets.{site.place.dataset}.setup.{n}: {reason}", "") from e
+                    raise SpecError(
+                        msg("error-datasets-setup", dataset=site.place.dataset, n=n, reason=reason), ""
+                    ) from e
 
 
 def _program(site: Site, name: str) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pgdyno.errors import SpecError
+from pgdyno.errors import SpecError, msg
 from pgdyno.model import TrialPlan
 from pgdyno.spec import experiment as spec
 from pgdyno.spec.experiment import Axes, Experiment
@@ -172,17 +172,17 @@ def duet_axis(experiment: Experiment, every: Sequence[Configuration]) -> str:
     if len(values) != 1 or len(next(iter(values.values()))) != 2:
         listed = ", ".join(f"{name} has {len(v)}" for name, v in values.items()) or "nothing varies"
         raise SpecError(
-            f'run.order = "{order}" compares two values of one axis, and {listed}',
-            "Vary one setting, version, target, dataset or variable, with two values; or leave the order out.",
+            msg("error-run-order-compares-two-values", order=order, listed=listed),
+            msg("remedy-vary-one-setting-version-target"),
         )
     name = next(iter(values))
     if name in ("protocol", "rate", "round_trip_ms"):
-        raise SpecError(f'run.order = "{order}" does not go with the axis {name}', 'Use order = "random".')
+        raise SpecError(msg("error-run-order-does-not-go", order=order, name=name), msg("remedy-use-order-random"))
     if any(c.rate is not None for c in every):
-        raise SpecError(f'run.order = "{order}" goes with a closed loop, not with a rate', 'Use order = "random".')
+        raise SpecError(msg("error-run-order-goes-closed-loop", order=order), msg("remedy-use-order-random"))
     between = experiment.run.between
     if between.restart or between.drop_caches:
-        raise SpecError(f'run.order = "{order}" does not go with run.between.restart or drop_caches', "Leave them out.")
+        raise SpecError(msg("error-run-order-does-not-go-2", order=order), msg("remedy-leave-them-out"))
     return name
 
 

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from pgdyno.collect import host
 from pgdyno.engine import Sample
-from pgdyno.errors import SpecError, UsageError
+from pgdyno.errors import SpecError, UsageError, msg
 from pgdyno.format import one_line
 from pgdyno.load.dataset import BY_SCALE, ROWS_PER_SCALE, Dataset
 from pgdyno.load.own import touched
@@ -96,8 +96,8 @@ def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, 
         prepared = _continued(Path(name_or_path))
         if adjust(prepared.experiment) != (prepared.experiment, []):
             raise UsageError(
-                "a run that is continued keeps its scale, durations, clients and the like",
-                "Leave those options out, or start a new run.",
+                msg("error-run-continued-keeps-scale-durations"),
+                msg("remedy-leave-those-options-out-or"),
             )
     else:
         experiment, text, folder = specs.read(name_or_path)
@@ -143,7 +143,7 @@ def _check_scripts(prepared: Prepared) -> None:
                 compiled(prepared.scripts[workload], variables, samples=_samples(prepared.experiment, workload))
             except SpecError as e:
                 where = f"In axes.{number}, which sets {', '.join(axes.variables) or 'no variables'}."
-                raise SpecError(e.message, where if len(matrices) > 1 else e.remedy) from e
+                raise SpecError(e.cause, where if len(matrices) > 1 else e.advice) from e
 
 
 def _samples(experiment: Experiment, workload: str) -> list[Sample]:
@@ -168,8 +168,8 @@ def _check_tpcc(experiment: Experiment, axes: Axes) -> None:
         for key in axes.dataset or experiment.all_datasets:
             if experiment.all_datasets[key].kind != "tpcc":
                 raise SpecError(
-                    f"workloads.{name} is TPC-C, and datasets.{key} is {experiment.all_datasets[key].kind}",
-                    'It needs its own tables: kind = "tpcc".',
+                    msg("error-workloads-tpc-c-datasets", name=name, key=key, kind=experiment.all_datasets[key].kind),
+                    msg("remedy-needs-own-tables-kind-tpcc"),
                 )
         varied = {key: values for key, values in axes.variables.items() if key in type(tpcc).model_fields}
         for key, value in ((key, value) for key, values in varied.items() for value in values):
@@ -177,32 +177,34 @@ def _check_tpcc(experiment: Experiment, axes: Axes) -> None:
                 type(tpcc).model_validate({**tpcc.model_dump(), key: value})
             except ValidationError as e:
                 reason = e.errors()[0]["msg"].removeprefix("Value error, ")
-                raise SpecError(f"axes.variables.{key}: {reason} (it is {value!r})") from e
+                raise SpecError(msg("error-axes-variables", key=key, reason=reason, value=repr(value))) from e
         trips = {str(v) for v in varied.get("round_trips", [tpcc.round_trips])}
         if "pipelined" in trips and "simple" in (axes.protocol or [experiment.run.protocol]):
             raise SpecError(
-                "round_trips: the simple protocol has no pipelines",
-                'Use protocol = "prepared", or leave pipelined out.',
+                msg("error-round-trips-simple-protocol-no"),
+                msg("remedy-use-protocol-prepared-or-leave"),
             )
         waits = [float(w) for w in varied.get("waits", [tpcc.waits])]
         if any(waits) and not all(waits):
-            raise SpecError(
-                "axes.variables.waits: with waits and without is not comparable", "Make a run of each, or leave 0 out."
-            )
+            raise SpecError(msg("error-axes-variables-waits-waits-without"), msg("remedy-make-run-each-or-leave"))
         if any(waits) and experiment.run.is_duet:
-            raise SpecError("a duet has no waits: its slices are shorter than they are", 'Use order = "interleaved".')
+            raise SpecError(msg("error-duet-no-waits-slices-shorter"), msg("remedy-use-order-interleaved"))
         for key in axes.dataset or experiment.all_datasets:
             data = experiment.all_datasets[key]
             scales = axes.scale or ([data.scale] if isinstance(data.scale, int) else [])
             most = max(axes.clients) if any(waits) and isinstance(axes.clients, list) else 0
             if scales and most > _TERMINALS * min(scales) * data.tables:
                 raise SpecError(
-                    f"{most} clients with waits are more than the {_TERMINALS} terminals of each of "
-                    f"{min(scales) * data.tables} warehouses",
-                    "Give fewer clients, or more warehouses.",
+                    msg(
+                        "error-clients-waits-more-than-terminals",
+                        most=most,
+                        terminals=_TERMINALS,
+                        value=min(scales) * data.tables,
+                    ),
+                    msg("remedy-give-fewer-clients-or-more"),
                 )
         if any(waits) and experiment.run.rate is not None:
-            raise SpecError("waits goes with a closed loop", "Leave rate out.")
+            raise SpecError(msg("error-waits-goes-closed-loop"), msg("remedy-leave-rate-out"))
 
 
 def _continued(path: Path) -> Prepared:
@@ -221,9 +223,9 @@ def _continued(path: Path) -> Prepared:
     except (OSError, ValueError) as e:
         reason = one_line(e)[:200]
         raise UsageError(
-            f"{path} cannot be continued: its manifest.json does not say how it was made ({reason})",
-            "It is of another version of pgdyno, or damaged; pgdyno report may still show it.",
+            msg("error-cannot-be-continued-manifest-json", path=path, reason=reason),
+            msg("remedy-another-version-pgdyno-or-damaged"),
         ) from e
     if m.capacity is not None:
-        raise UsageError(f"{path} is a search for a capacity, which cannot be continued", "Start it anew.")
+        raise UsageError(msg("error-search-for-capacity-which-cannot", path=path), msg("remedy-start-anew"))
     return Prepared(experiment, text, m.scripts, m.cores, path.parent, m.shrunk, path, schedules=m.schedules)

@@ -26,7 +26,7 @@ from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.scratch import Scratch
 from pgdyno.cluster.settings import OURS, Setting, counting_statements, sized
 from pgdyno.collect import host
-from pgdyno.errors import LocalError, PgdynoError, RefusedError, SpecError
+from pgdyno.errors import LocalError, PgdynoError, RefusedError, SpecError, msg
 from pgdyno.format import one_line
 from pgdyno.message import Name, message
 from pgdyno.model import spelled
@@ -152,7 +152,9 @@ class Provision:
         elif target.folder is not None:
             folder = Path(target.folder)
             if not folder.is_dir():
-                raise LocalError(f"targets.{name}.folder: {folder} is not a folder", "Make it, or name another.")
+                raise LocalError(
+                    msg("error-targets-folder-not-folder", name=name, folder=folder), msg("remedy-make-or-name-another")
+                )
         self._folders[name] = folder
         return folder
 
@@ -261,8 +263,8 @@ class Provision:
         for name in named:
             if not _SETTING_NAME.match(name) or name.lower() in OURS:
                 raise SpecError(
-                    f'settings: "{name}" is no server setting that an experiment may choose',
-                    "Where the server listens and where its files are is pgdyno's.",
+                    msg("error-settings-no-server-setting-experiment", name=name),
+                    msg("remedy-where-server-listens-where-files"),
                 )
         return [Setting(n, _text(v), "experiment") for n, v in named.items()]
 
@@ -275,9 +277,15 @@ class Provision:
                 memory = size_bytes(target.memory) if target.memory else None
                 if (target.cpus or 0) > host.cores() or (memory or 0) > host.memory_bytes():
                     raise RefusedError(
-                        f"targets.{name} has {target.cpus or 0:g} cpus and {target.memory or 'all memory'}: "
-                        f"this machine is smaller ({host.cores()} cores, {host.memory_bytes() >> 20} MB)",
-                        "Use a larger machine, or --shrink, which fits the instances to this one.",
+                        msg(
+                            "error-targets-cpus-this-machine-smaller",
+                            name=name,
+                            value=f"{target.cpus or 0:g}",
+                            value2=target.memory or "all memory",
+                            cores=host.cores(),
+                            value3=host.memory_bytes() >> 20,
+                        ),
+                        msg("remedy-use-larger-machine-or-shrink"),
                     )
                 self._limits[name] = self._stack.enter_context(Limits(target.cpus, memory))
         return self._limits[name]
@@ -289,7 +297,10 @@ class Provision:
         for space, parent in self.experiment.all_targets[name].tablespaces.items():
             folder = Path(parent)
             if not folder.is_dir():
-                raise LocalError(f"targets.{name}.tablespaces.{space}: {folder} is not a folder", "Make it.")
+                raise LocalError(
+                    msg("error-targets-tablespaces-not-folder", name=name, space=space, folder=folder),
+                    msg("remedy-make-it"),
+                )
             # Swept by the next pgdyno when this one is killed.
             scratch = Scratch(folder)
             self._stack.callback(scratch.keep if self.options.keep else scratch.remove)
@@ -306,8 +317,8 @@ class Provision:
                     conn.execute(f"create tablespace \"{space}\" location '{location}'".encode())
                 except psycopg.Error as e:
                     raise LocalError(
-                        f"targets.{name}.tablespaces.{space}: {one_line(e)}",
-                        f'Can the account "{cluster.account.name}", which runs the server, reach {folder}?',
+                        msg("error-targets-tablespaces", name=name, space=space, reason=one_line(e)),
+                        msg("remedy-can-account-which-runs-server", name=cluster.account.name, folder=folder),
                     ) from e
 
     def _template(self, place: Place, wanted: AnyDataset, programs: Binaries) -> Path | None:
@@ -348,5 +359,5 @@ class Provision:
 def _text(value: Any) -> str:
     """Return a setting's value in the notation of the server."""
     if isinstance(value, str) and any(c in value for c in "\n\r\0"):
-        raise RefusedError("a server setting has a line break in it", "Write it in one line.")
+        raise RefusedError(msg("error-server-setting-line-break"), msg("remedy-write-one-line"))
     return spelled(value) if isinstance(value, bool) else str(value)

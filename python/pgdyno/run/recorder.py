@@ -17,7 +17,7 @@ from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host, relations, server
-from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError
+from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError, msg
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated
 from pgdyno.message import Name, message
@@ -200,9 +200,8 @@ class Recorder:
         before = self._before.get(place.label)
         if before is not None and before.dataset.name and before.dataset.name != site.loaded.get("name"):
             raise RefusedError(
-                f"the run was made on {before.dataset.name}, and this is {site.loaded.get('name')}: trials of "
-                "different data do not belong into one run",
-                "Were its files changed meanwhile? Start a new run.",
+                msg("error-run-was-made-on-this", name=before.dataset.name, get=site.loaded.get("name")),
+                msg("remedy-were-files-changed-meanwhile-start"),
             )
         named = {"kind": wanted.kind, **site.loaded, "bytes": sizes, "relations": described}
         wanted_target = self._experiment.all_targets[place.target]

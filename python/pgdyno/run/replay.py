@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.engine import Sample
-from pgdyno.errors import SpecError
+from pgdyno.errors import SpecError, msg
 from pgdyno.format import one_line
 from pgdyno.spec.experiment import Experiment, SampleOf
 
@@ -60,9 +60,11 @@ def parsed(text: str, scripts: Sequence[tuple[str, str, int]], samples: Mapping[
             raise SpecError(f"{where}:{number}: {one_line(e)[:200]}", _LINE) from e
         found.setdefault(int(client), []).append((numbers[name], round(float(due) * 1e6), row))
         if number > MOST:
-            raise SpecError(f"{where}: more than {MOST:,} transactions", "Replay a shorter piece.")
+            raise SpecError(
+                msg("error-more-than-transactions", where=where, most=f"{MOST:,}"), msg("remedy-replay-shorter-piece")
+            )
     if not found:
-        raise SpecError(f"{where}: no transaction is in it")
+        raise SpecError(msg("error-no-transaction", where=where))
     schedule = [sorted(found.get(c, []), key=lambda one: one[1]) for c in range(max(found) + 1)]
     return Replay(schedule, rows)
 
@@ -71,17 +73,18 @@ def check(experiment: Experiment, name: str, schedule: Schedule) -> None:
     """Raise SpecError where an experiment asks for what a replay has not."""
     run = experiment.run
     if experiment.workloads[name].tpcc is not None:
-        raise SpecError(f"workloads.{name}.replay goes with scripts, not with TPC-C")
+        raise SpecError(msg("error-workloads-replay-goes-scripts-not", name=name))
     for axes in experiment.matrices:
         if axes.workload and name not in axes.workload:
             continue
         if axes.rate or run.rate is not None:
-            raise SpecError(f"workloads.{name}.replay has its own times", "Leave rate out (--rate 0).")
+            raise SpecError(msg("error-workloads-replay-own-times", name=name), msg("remedy-leave-rate-out-rate-0"))
         if axes.clients != [len(schedule)]:
             raise SpecError(
-                f"workloads.{name}.replay is of {len(schedule)} sessions", f"axes: clients = [{len(schedule)}]."
+                msg("error-workloads-replay-sessions", name=name, n_schedule=len(schedule)),
+                msg("remedy-axes-clients", n_schedule=len(schedule)),
             )
     if run.is_duet:
-        raise SpecError("a duet has no replay: its slices are shorter", 'Use order = "interleaved".')
+        raise SpecError(msg("error-duet-no-replay-slices-shorter"), msg("remedy-use-order-interleaved"))
     if run.warmup_s != 0:
-        raise SpecError("a replay has no warm-up: it begins at its begin", "run: warmup_s = 0 (--warmup 0).")
+        raise SpecError(msg("error-replay-no-warm-up-begins"), msg("remedy-run-warmup-s-0-warmup"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pgdyno.errors import LocalError, RefusedError, UsageError
+from pgdyno.errors import LocalError, RefusedError, UsageError, msg
 from pgdyno.model import TrialPlan
 from pgdyno.run.provision import Options
 from pgdyno.store import manifest, reading
@@ -22,7 +22,7 @@ def finished(path: Path | None) -> list[TrialPlan]:
 
 def complete() -> LocalError:
     """Return the error to raise if no trial is left to run."""
-    return LocalError("this run is complete: there is nothing to continue", "pgdyno report shows it.")
+    return LocalError(msg("error-this-run-complete-there-nothing"), msg("remedy-pgdyno-report-shows"))
 
 
 def servers(path: Path, wanted: Options) -> Options:
@@ -37,13 +37,15 @@ def servers(path: Path, wanted: Options) -> Options:
         return wanted
     if private:
         if wanted.target is not None:
-            raise UsageError(f"{path} was made with a private server", "Leave --target out to continue it.")
+            raise UsageError(msg("error-was-made-private-server", path=path), msg("remedy-leave-target-out-continue"))
         named = Path(m.reached.pg_bin) if m.reached.pg_bin else None
         if wanted.pg_bin is not None and wanted.pg_bin != named:
-            raise UsageError(f"{path} was made with the programs in {named or 'the wheel'}", "Leave --pg-bin out.")
+            raise UsageError(
+                msg("error-was-made-programs", path=path, value=named or "the wheel"), msg("remedy-leave-pg-bin-out")
+            )
         return replace(wanted, embedded=True, pg_bin=named)
     if wanted.embedded:
-        raise UsageError(f"{path} was made with a running server", "Leave --embedded out to continue it.")
+        raise UsageError(msg("error-was-made-running-server", path=path), msg("remedy-leave-embedded-out-continue"))
     parts = {**m.reached.options, **m.target.model_dump(exclude_none=True)}
     return replace(wanted, target=wanted.target or " ".join(f"{k}={_escaped(str(v))}" for k, v in parts.items()))
 
@@ -57,14 +59,13 @@ def refuse_another_server(before: Place | None, version: str, where: dict[str, A
         return
     if before.server.version != version:
         raise RefusedError(
-            f"the run was made on {before.server.version}, and this is {version}: trials of different servers do not "
-            f"belong into one run",
-            "Start a new run.",
+            msg("error-run-was-made-on-this-2", version=before.server.version, version2=version),
+            msg("remedy-start-new-run"),
         )
     if before.reached and where and before.reached != where:
         raise RefusedError(
-            f"the run was made on {_refusal(before.reached)}, and this is {_refusal(where)}",
-            "Start a new run, or name the same one.",
+            msg("error-run-was-made-on-this-3", refusal=_refusal(before.reached), refusal2=_refusal(where)),
+            msg("remedy-start-new-run-or-name"),
         )
 
 

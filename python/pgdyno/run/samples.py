@@ -8,7 +8,7 @@ import psycopg
 from psycopg.sql import SQL, Identifier, Literal
 
 from pgdyno.engine import Sample
-from pgdyno.errors import RefusedError, SpecError
+from pgdyno.errors import RefusedError, SpecError, msg
 from pgdyno.format import one_line
 from pgdyno.load.find import Connection
 from pgdyno.search_path import user_path
@@ -55,17 +55,19 @@ def _taken(conn: Connection, name: str, s: SampleOf, seed: int) -> Sample:
         row = conn.execute("select pg_catalog.to_regclass(%s)::oid", [s.table]).fetchone()
     found = conn.execute(_TABLE, [row[0]]).fetchone() if row is not None and row[0] is not None else None
     if found is None:
-        raise SpecError(f"samples.{name}: there is no table {s.table}", "Write it as SQL does: schema.table.")
+        raise SpecError(
+            msg("error-samples-there-no-table", name=name, table=s.table), msg("remedy-write-sql-does-schema-table")
+        )
     schema, table, is_plain, in_leaves, own, columns = found
     if not is_plain:
         raise RefusedError(
-            f"samples.{name}: {s.table} is a view, or has row security: reading it would call its owner's functions",
-            "Name a table without.",
+            msg("error-samples-view-or-row-security", name=name, table=s.table),
+            msg("remedy-name-table-without"),
         )
     if unknown := [c for c in s.columns if c not in columns]:
         raise SpecError(
-            f"samples.{name}: {s.table} has no column {', '.join(unknown)} that can be read",
-            f"It has {', '.join(columns)}.",
+            msg("error-samples-no-column-can-be", name=name, table=s.table, unknown=", ".join(unknown)),
+            msg("remedy-it-has", names=", ".join(columns)),
         )
     pages = max(in_leaves, own)
     part = 100.0 if pages <= _PAGES else 100.0 * _PAGES / pages
@@ -83,7 +85,7 @@ def _taken(conn: Connection, name: str, s: SampleOf, seed: int) -> Sample:
             conn.execute(f"set local statement_timeout = {_PATIENCE_MS}")
             rows = conn.execute(texts).fetchall()
     except psycopg.Error as e:
-        raise SpecError(f"samples.{name}: {s.table} cannot be read: {one_line(e)[:200]}") from e
+        raise SpecError(msg("error-samples-cannot-be-read", name=name, table=s.table, reason=one_line(e)[:200])) from e
     if not rows:
-        raise SpecError(f"samples.{name}: {s.table} has no rows to pick from", "Load the data first.")
+        raise SpecError(msg("error-samples-no-rows-pick-from", name=name, table=s.table), msg("remedy-load-data-first"))
     return Sample(name, [variable_of(c) for c in s.columns], [list(r) for r in rows])

@@ -14,7 +14,7 @@ from typing import Any
 from pgdyno.cluster import administration
 from pgdyno.cluster.borrowed import BorrowedCluster
 from pgdyno.cluster.managed import ManagedCluster
-from pgdyno.errors import ClusterError, SpecError
+from pgdyno.errors import ClusterError, SpecError, msg
 from pgdyno.load.claim import Claim
 from pgdyno.message import Name, message
 from pgdyno.replication.private import ReplicatedServer
@@ -90,7 +90,7 @@ class Servers:
             self._sites[configuration.place] = site
         elif site.cluster is not None:
             if (died := site.died()) and site.cluster.process_id is not None:
-                raise ClusterError(died, "The server's log is in the run directory: server.log.")
+                raise ClusterError(died, msg("remedy-server-s-log-run-directory"))
             self._provision.run_with_settings(site.cluster, configuration)
         if isinstance(site.cluster, ReplicatedServer):
             site.cluster.set_round_trip((configuration.round_trip_ms or 0.0) / 1e3)

@@ -14,15 +14,7 @@ from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.collect import server
 from pgdyno.collect.others import AtWork, others_at_work, words_for
-from pgdyno.errors import (
-    EXIT_OK,
-    EXIT_SIGINT,
-    EXIT_SIGTERM,
-    ClusterError,
-    LocalError,
-    PgdynoError,
-    RefusedError,
-)
+from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_SIGTERM, ClusterError, LocalError, PgdynoError, RefusedError, msg
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
 from pgdyno.load.own.dataset import OwnDataset
@@ -174,7 +166,7 @@ class Session:
             left_out = ", ".join(dict.fromkeys(names))
             words = f"{reason}: it only reads, and {left_out} {'writes' if len(set(names)) == 1 else 'write'}"
             if not kept:
-                raise RefusedError(words, "Name the primary (--target), or a workload that only reads.")
+                raise RefusedError(words, msg("remedy-name-primary-target-or-workload"))
             self.stream.emit(Noted(message("progress-left-out", reason=Name(reason), workloads=Name(left_out))))
         self.units = kept
         self.trials = [planned for unit in kept for planned in unit]

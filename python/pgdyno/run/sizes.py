@@ -13,7 +13,7 @@ import psycopg
 
 from pgdyno.cluster import administration
 from pgdyno.cluster.borrowed import BorrowedCluster
-from pgdyno.errors import RefusedError
+from pgdyno.errors import RefusedError, msg
 from pgdyno.load import find
 from pgdyno.load.dataset import KINDS
 from pgdyno.load.own.dataset import OwnDataset
@@ -65,8 +65,8 @@ class DatasetSizes:
         for name in open_:
             if datasets[name].adopt and not self._found[name]:
                 raise RefusedError(
-                    "dataset.adopt: no target has pgbench's tables with rows in them (pgbench_branches)",
-                    "Name the server that has them (--target); or leave adopt out, and pgdyno makes them.",
+                    msg("error-dataset-adopt-no-target-pgbench"),
+                    msg("remedy-name-server-them-target-or"),
                 )
         for place in dict.fromkeys(c.place for c in self._configurations):
             if (target := self._addresses.resolve(place.target)) is not None:
@@ -96,9 +96,8 @@ class DatasetSizes:
             listed = ", ".join(f"targets.{name} has {size:,}" for name, size in sizes.items())
             size = KINDS[definition.kind][0]
             raise RefusedError(
-                f"which size of {definition.kind}? It was left open ({size}), and the targets have different ones: "
-                f"{listed}",
-                f"Say it: dataset.{size}. What is there of another size is then replaced.",
+                msg("error-which-size-was-left-open", kind=definition.kind, size=size, listed=listed),
+                msg("remedy-say-dataset-what-there-another", size=size),
             )
         found = next(iter(sizes.values()), chosen.size)
         if isinstance(chosen, OwnDataset):

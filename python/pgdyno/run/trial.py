@@ -14,7 +14,7 @@ from pgdyno.analysis import steady
 from pgdyno.analysis.client import ClientHealth
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
-from pgdyno.errors import ClusterError, LocalError, PgdynoError, SpecError, TargetError, TrialError
+from pgdyno.errors import ClusterError, LocalError, PgdynoError, SpecError, TargetError, TrialError, msg
 from pgdyno.interrupt import signals_held
 from pgdyno.model import (
     UNCOUNTED,
@@ -131,7 +131,7 @@ class _Observer:
         self._context.on_interval()
         died = self._context.cluster_died()
         if died is not None:
-            raise ClusterError(died, "The server's log is in the run directory: server.log.")
+            raise ClusterError(died, msg("remedy-server-s-log-run-directory"))
 
     def event(self, e: _core.Event) -> None:
         self._context.stream.emit(Happened(EventKind(e.kind), e.text, e.at_ns, e.client), origin=ENGINE)
@@ -290,7 +290,7 @@ class _WarmUp:
         self._context.stream.emit(WarmupInterval(self._plan, row), origin=ENGINE)
         self._tps.append(row.committed / ((row.end_ns - row.start_ns) / 1e9))
         if (died := self._context.cluster_died()) is not None:
-            raise ClusterError(died, "The server's log is in the run directory: server.log.")
+            raise ClusterError(died, msg("remedy-server-s-log-run-directory"))
         if steady.has_settled(self._tps):
             self.steady = True
             raise _SteadyError

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgdyno import _core, engine
-from pgdyno.errors import SpecError
+from pgdyno.errors import SpecError, msg
 from pgdyno.run.replay import Schedule
 from pgdyno.spec.experiment import Tpcc
 
@@ -50,7 +50,7 @@ def tpcc_workload(sides: Sequence[tuple[Tpcc, Mapping[str, str]]]) -> _core.Work
     try:
         return _core.Workload.tpcc([_options(tpcc, variables) for tpcc, variables in sides])
     except _core.CoreError as e:
-        raise SpecError(f"tpcc: {message_of(e)}") from e
+        raise SpecError(msg("error-in-tpcc", message_of=message_of(e))) from e
 
 
 def listing(tpcc: Tpcc) -> list[tuple[str, str, int]]:

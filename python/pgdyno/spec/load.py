@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pgdyno import files
-from pgdyno.errors import SpecError
+from pgdyno.errors import SpecError, msg
 from pgdyno.format import one_line
 from pgdyno.spec import builtins
 from pgdyno.spec.datasets import Dataset
@@ -40,22 +40,23 @@ def read(name_or_path: str) -> tuple[Experiment, str, Path | None]:
     if "/" not in name_or_path and not name_or_path.endswith(".toml"):
         if name_or_path not in names():
             raise SpecError(
-                f'there is no experiment "{name_or_path}"',
-                f"Built-in: {', '.join(names())}. Your own: give the path of a .toml file.",
+                msg("error-there-no-experiment", name_or_path=name_or_path),
+                msg("remedy-built-your-own-give-path", names=", ".join(names())),
             )
         text = (resources.files("pgdyno") / "experiments" / f"{name_or_path}.toml").read_text(encoding="utf-8")
         return parse(text, f"{name_or_path}.toml"), text, None
     path = Path(name_or_path)
     if path.is_dir():
         raise SpecError(
-            f"{path} is neither an experiment nor a run directory: it is a folder without a manifest.json",
-            f"Name a .toml file, a run directory, or a built-in experiment: {', '.join(names())}.",
+            msg("error-neither-experiment-nor-run-directory", path=path),
+            msg("remedy-name-toml-file-run-directory", names=", ".join(names())),
         )
     try:
         text = files.read_text(path)
     except (OSError, ValueError) as e:
         raise SpecError(
-            f"cannot read {path}: {getattr(e, 'strerror', e)}", f"Built-in experiments: {', '.join(names())}."
+            msg("error-cannot-read", path=path, reason=getattr(e, "strerror", e)),
+            msg("remedy-built-experiments", names=", ".join(names())),
         ) from e
     return _with_paths(parse(text, str(path)), path.parent), text, path.parent
 
@@ -93,17 +94,17 @@ def parse(text: str, file: str) -> Experiment:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
-        raise SpecError(f"{file}: not valid TOML: {e}") from e
+        raise SpecError(msg("error-not-valid-toml", file=file, reason=e)) from e
     except RecursionError as e:
-        raise SpecError(f"{file}: arrays or tables are nested too deeply") from e
+        raise SpecError(msg("error-arrays-or-tables-nested-too", file=file)) from e
     except ValueError as e:
         # An integer of thousands of digits.
-        raise SpecError(f"{file}: not valid TOML: {one_line(e)}") from e
+        raise SpecError(msg("error-not-valid-toml", file=file, reason=one_line(e))) from e
     try:
         return Experiment.model_validate(data)
     except ValidationError as e:
         lines = [describe(text, file, error) for error in mistakes(e)]
-        raise SpecError("\n".join(lines), "pgdyno new FILE writes an experiment with every key explained.") from e
+        raise SpecError("\n".join(lines), msg("remedy-pgdyno-new-file-writes-experiment")) from e
 
 
 def mistakes(e: ValidationError) -> list[Any]:
@@ -198,7 +199,9 @@ def schedule_texts(experiment: Experiment, folder: Path | None) -> dict[str, str
                 out[name] = files.read_text(path)
             except (OSError, ValueError) as e:
                 where = f"workloads.{name}.replay"
-                raise SpecError(f"{where}: cannot read {path}: {getattr(e, 'strerror', e)}") from e
+                raise SpecError(
+                    msg("error-cannot-read-for-key", where=where, path=path, reason=getattr(e, "strerror", e))
+                ) from e
     return out
 
 
@@ -216,4 +219,4 @@ def _script_text(script: Script, label: str, folder: Path | None, where: str) ->
     try:
         return script.name or str(path), files.read_text(path), script.weight
     except (OSError, ValueError) as e:
-        raise SpecError(f"{where}.file: cannot read {path}: {getattr(e, 'strerror', e)}") from e
+        raise SpecError(msg("error-file-cannot-read", where=where, path=path, reason=getattr(e, "strerror", e))) from e

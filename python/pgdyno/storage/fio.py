@@ -14,7 +14,7 @@ from typing import Any
 
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.process import run_while_we_live
-from pgdyno.errors import LocalError
+from pgdyno.errors import LocalError, msg
 from pgdyno.store.probe import FioJob, Stream
 
 #: Name, title, and what differs from job to job.
@@ -69,7 +69,9 @@ def run(
         done = run_while_we_live(argv, account)
         if done.returncode != 0:
             reason = " ".join((done.stderr or done.stdout).split())[:300]
-            raise LocalError(f"fio failed in the job {title}: {reason}", "Is there space, and may you write there?")
+            raise LocalError(
+                msg("error-fio-failed-job", title=title, reason=reason), msg("remedy-there-space-may-you-write")
+            )
         results.append(parse(done.stdout, name, title))
     return results
 
@@ -80,7 +82,9 @@ def parse(text: str, name: str, title: str) -> FioJob:
         job = json.loads(text[text.index("{") :])["jobs"][0]
         return FioJob(name, title, _stream(job["read"]), _stream(job["write"]))
     except (ValueError, KeyError, IndexError, TypeError) as e:
-        raise LocalError(f"fio's output is not what pgdyno knows: {e!r}", "Which version is it? fio 3 is known.") from e
+        raise LocalError(
+            msg("error-fio-s-output-not-what", reason=repr(e)), msg("remedy-which-version-fio-3-known")
+        ) from e
 
 
 def _stream(data: dict[str, Any]) -> Stream:

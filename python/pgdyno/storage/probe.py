@@ -11,7 +11,7 @@ from pgdyno.cluster import binaries
 from pgdyno.cluster.account import owner_of
 from pgdyno.cluster.scratch import Scratch
 from pgdyno.collect import host
-from pgdyno.errors import LocalError
+from pgdyno.errors import LocalError, msg
 from pgdyno.interrupt import signals_held
 from pgdyno.storage import fio, sync
 from pgdyno.store.probe import Probe, ProbeCaveat
@@ -36,13 +36,18 @@ def probe(
     # Its programs work elsewhere.
     path = path.absolute()
     if not path.is_dir():
-        raise LocalError(f"{path} is not a folder", "Name a folder on the storage to be measured.")
+        raise LocalError(msg("error-not-folder", path=path), msg("remedy-name-folder-on-storage-be"))
     free = host.free_bytes(path)
     wanted = size or min(_LARGEST, free // 4)
     if wanted < _SMALLEST or wanted > free * 9 // 10:
         raise LocalError(
-            f"{path} has {free / 1e9:.1f} GB free: too little for a file of {wanted / 1e9:.1f} GB",
-            "Free some space, or set --size.",
+            msg(
+                "error-gb-free-too-little-for",
+                path=path,
+                value=f"{free / 1000000000.0:.1f}",
+                value2=f"{wanted / 1000000000.0:.1f}",
+            ),
+            msg("remedy-free-some-space-or-set"),
         )
     where = host.file_system(path)
     n = threads or min(64, 16 * host.cores())
@@ -85,7 +90,9 @@ def probe(
             else:
                 caveats.append(ProbeCaveat("no-fio"))
     except OSError as e:
-        raise LocalError(f"cannot measure in {path}: {e.strerror}", "Name a folder that you may write to.") from e
+        raise LocalError(
+            msg("error-cannot-measure", path=path, strerror=e.strerror), msg("remedy-name-folder-you-may-write")
+        ) from e
     return Probe(
         path=str(path),
         file_system=where["type"],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.process import run_while_we_live
-from pgdyno.errors import LocalError
+from pgdyno.errors import LocalError, msg
 from pgdyno.store.probe import SyncMethod
 
 _LINE = re.compile(r"^\s+(.+?)\s+(?:([\d.]+) ops/sec.*|(n/a\*?))$")
@@ -23,7 +23,7 @@ def run(program: Path, folder: Path, account: Account, seconds: int) -> list[Syn
     done = run_while_we_live(argv, account)
     if done.returncode != 0:
         reason = " ".join(done.stderr.split())
-        raise LocalError(f"pg_test_fsync failed: {reason}", "Is there space, and may you write there?")
+        raise LocalError(msg("error-pg-test-fsync-failed", reason=reason), msg("remedy-there-space-may-you-write"))
     return parse(done.stdout)
 
 

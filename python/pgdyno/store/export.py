@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.model import IntervalRow, TrialRecord, spelled
 from pgdyno.store.reading import RunData
 
@@ -74,10 +74,10 @@ def lines(data: RunData, form: str) -> Iterator[str]:
     Raise UsageError if the format does not exist, or no trial has a known start time.
     """
     if form not in FORMATS:
-        raise UsageError(f'there is no format "{form}"', f"There are {', '.join(FORMATS)}.")
+        raise UsageError(msg("error-there-no-format", form=form), msg("remedy-choices", choices=", ".join(FORMATS)))
     trials = [t for t in data.trials if t.start_ns]
     if not trials:
-        raise UsageError(f"{data.path} has no trial whose time is known", "It is of an older version of pgdyno.")
+        raise UsageError(msg("error-no-trial-whose-time-known", path=data.path), msg("remedy-older-version-pgdyno"))
     return _influx(data, trials) if form == "influx" else _exposition(data, trials, openmetrics=form == "openmetrics")
 
 

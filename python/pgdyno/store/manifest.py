@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.message import Message, Name, message
 from pgdyno.store.probe import Probe
 
@@ -403,11 +403,17 @@ def read(folder: Path) -> Manifest:
         return parse(text_of(path))
     except FileNotFoundError as e:
         if not folder.exists():
-            raise UsageError(f"there is no run directory {folder}", "Runs are in runs/ by default.") from e
-        raise UsageError(f"{folder} is not a run directory: it has no {FILE}", "Runs are in runs/ by default.") from e
+            raise UsageError(msg("error-there-no-run-directory", folder=folder), msg("remedy-runs-runs-default")) from e
+        raise UsageError(
+            msg("error-not-run-directory-no", folder=folder, file=FILE), msg("remedy-runs-runs-default")
+        ) from e
     except NotADirectoryError as e:
-        raise UsageError(f"{folder} is not a run directory: it is a file", "Runs are in runs/ by default.") from e
+        raise UsageError(msg("error-not-run-directory-file", folder=folder), msg("remedy-runs-runs-default")) from e
     except OSError as e:
-        raise UsageError(f"{path} cannot be read: {e.strerror or e}", "Check its permissions.") from e
+        raise UsageError(
+            msg("error-cannot-be-read", path=path, reason=e.strerror or e), msg("remedy-check-permissions")
+        ) from e
     except ValueError as e:
-        raise UsageError(f"{path} cannot be read: {e}", "It was damaged, or is of another version.") from e
+        raise UsageError(
+            msg("error-cannot-be-read", path=path, reason=e), msg("remedy-was-damaged-or-another-version")
+        ) from e

@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.figures import FIGURES
 from pgdyno.format import one_line
 from pgdyno.model import TrialRecord, spelled
@@ -61,7 +61,7 @@ def refuse_a_run_directory(path: Path) -> None:
     """Raise UsageError if a file would be written into a run directory."""
     for folder in path.resolve().parents:
         if (folder / FILE).exists():
-            raise UsageError(f"{path} lies in a run directory, which is not for writing", "Name another folder.")
+            raise UsageError(msg("error-lies-run-directory-which-not", path=path), msg("remedy-name-another-folder"))
 
 
 def write(found: Rows, output: Path) -> None:
@@ -75,7 +75,9 @@ def write(found: Rows, output: Path) -> None:
             try:
                 pq.write_table(pa.table(dict(zip(found.columns, columns, strict=True))), output)
             except pa.ArrowException as e:
-                raise UsageError(f"a column cannot be written as Parquet: {e}", "Cast it in the query.") from e
+                raise UsageError(
+                    msg("error-column-cannot-be-written-parquet", reason=e), msg("remedy-cast-query")
+                ) from e
         elif output.suffix == ".json":
             named = [dict(zip(found.columns, row, strict=True)) for row in found.rows]
             output.write_text(json.dumps(named, indent=2, default=str) + "\n", encoding="utf-8")
@@ -87,12 +89,12 @@ def write(found: Rows, output: Path) -> None:
 def run(text: str, runs: Path) -> Rows:
     """Run a query. Raise UsageError if it is none, or would mix trials of open and closed loops unasked."""
     if not text.strip(" ;\n\t"):
-        raise UsageError("the query is empty", 'Try: pgdyno sql "select * from trials"')
+        raise UsageError(msg("error-query-empty"), msg("remedy-try-pgdyno-sql-select-from"))
     if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
-        raise UsageError("the query is not UTF-8", "Write it as the terminal's encoding has it, which must be UTF-8.")
+        raise UsageError(msg("error-query-not-utf-8"), msg("remedy-write-terminal-s-encoding-which"))
     folders = [runs] if (runs / FILE).exists() else sorted(p.parent for p in runs.glob(f"*/{FILE}"))
     if not folders:
-        raise UsageError(f"there is no run in {runs}", "Name a run directory, or a folder of them: --runs FOLDER.")
+        raise UsageError(msg("error-there-no-run-2", runs=runs), msg("remedy-name-run-directory-or-folder"))
     rows: list[dict[str, Any]] = []
     files: list[dict[str, Any]] = []
     unreadable: list[str] = []
@@ -133,7 +135,9 @@ def run(text: str, runs: Path) -> Rows:
                 files.append({**known, "path": str(file)})
         unreadable += [f"{folder.name}/{path}: {why}" for path, why in data.unreadable]
     if unreadable and (not rows or (wants_intervals and not files and not cut_off)):
-        raise UsageError(f"nothing can be read: {unreadable[0]}", "pgdyno report names what is wrong with a run.")
+        raise UsageError(
+            msg("error-nothing-can-be-read", unreadable=unreadable[0]), msg("remedy-pgdyno-report-names-what-wrong")
+        )
     with tempfile.TemporaryDirectory(prefix="pgdyno-sql-") as scratch, duckdb.connect() as db:
         try:
             _table(db, Path(scratch), "trials", rows)
@@ -154,13 +158,15 @@ def run(text: str, runs: Path) -> Rows:
             db.execute("set enable_external_access = false")
             for statement in statements:
                 if statement.type.name not in {*_ALLOWED, "COPY"}:
-                    raise UsageError(f"{statement.type.name} is not for here: a query only asks", "Use select.")
+                    raise UsageError(
+                        msg("error-not-for-here-query-only", name=statement.type.name), msg("remedy-use-select")
+                    )
             result = db.execute(text)
             columns = [d[0] for d in result.description or []]
             return Rows(columns, result.fetchall(), unreadable)
         except duckdb.Error as e:
             raise UsageError(
-                f"the query failed: {e}",
+                msg("error-query-failed", reason=e),
                 _TRY,
             ) from e
 
@@ -173,11 +179,11 @@ def _output(statement: str, folders: list[Path]) -> list[str]:
     """
     match = _COPY_TO.search(statement)
     if match is None or re.search(r"\bfrom\s+'", statement[match.start() :], re.IGNORECASE):
-        raise UsageError("COPY is for writing here", "copy (select ...) to 'x.csv'")
+        raise UsageError(msg("error-copy-for-writing-here"), msg("remedy-copy-select-x-csv"))
     named = match[1].replace("''", "'")
     path = Path(named).resolve()
     if any(path.is_relative_to(folder.resolve()) for folder in folders):
-        raise UsageError(f"{path} lies in a run directory, which is not for writing", "Name another folder.")
+        raise UsageError(msg("error-lies-run-directory-which-not", path=path), msg("remedy-name-another-folder"))
     return [named, str(Path(named).with_name(f"tmp_{Path(named).name}"))]
 
 
@@ -185,9 +191,8 @@ def _refuse_a_mixture(text: str, rows: list[dict[str, Any]]) -> None:
     kinds = {r["loop"] for r in rows}
     if len(kinds) > 1 and _AGGREGATES.search(text) and not _KINDS.search(text):
         raise UsageError(
-            "this would make one figure of trials with open and with closed loops, whose latencies count from other "
-            "moments",
-            "Ask one kind: from closed, or from open; or name loop in the query.",
+            msg("error-this-would-make-one-figure"),
+            msg("remedy-ask-one-kind-from-closed"),
         )
 
 

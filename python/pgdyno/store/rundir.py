@@ -24,7 +24,7 @@ from pydantic import ValidationError
 
 from pgdyno import home
 from pgdyno._core import Histogram
-from pgdyno.errors import LocalError, RefusedError
+from pgdyno.errors import LocalError, RefusedError, msg
 from pgdyno.model import UNCOUNTED, Caveat, IntervalRow, TrialPlan, TrialSummary
 from pgdyno.store import hlog, manifest
 from pgdyno.store.manifest import FILE, SCHEMA, Manifest, explained
@@ -44,7 +44,7 @@ def writing(path: Path) -> Iterator[None]:
         remedy = (
             "Free some space and run again: what was measured is kept." if e.errno == 28 else "Check its permissions."
         )
-        raise LocalError(f"cannot write {path}: {e.strerror or e}", remedy) from e
+        raise LocalError(msg("error-cannot-write", path=path, value=e.strerror or e), remedy) from e
 
 
 def replace_file(path: Path, text: str) -> None:
@@ -98,7 +98,7 @@ class RunDirectory:
                 run._claim()
                 replace_file(path / "experiment.toml", experiment_text)
                 return run
-        raise LocalError(f"cannot make a new folder in {parent}")
+        raise LocalError(msg("error-cannot-make-new-folder", parent=parent))
 
     @classmethod
     def resume(cls, path: Path) -> RunDirectory:
@@ -114,8 +114,8 @@ class RunDirectory:
             for name in ("trials", "broken"):
                 if (self.path / name).is_symlink():
                     raise RefusedError(
-                        f"{self.path / name} is a link: nothing is written through it",
-                        "Replace it by the folder itself.",
+                        msg("error-link-nothing-written-through", value=self.path / name),
+                        msg("remedy-replace-folder-itself"),
                     )
             # The folder may be somebody else's: a link would lead out of it.
             fd = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
@@ -123,7 +123,9 @@ class RunDirectory:
             try:
                 fcntl.flock(self._claimed, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as e:
-                raise RefusedError(f"{self.path} is being written by another pgdyno", "Wait until it has ended.") from e
+                raise RefusedError(
+                    msg("error-being-written-another-pgdyno", path=self.path), msg("remedy-wait-until-ended")
+                ) from e
 
     @property
     def manifest(self) -> Manifest:
@@ -135,7 +137,9 @@ class RunDirectory:
         try:
             self._manifest = self._manifest.changed(**facts)
         except ValidationError as e:
-            raise LocalError(f"a fact cannot be written down: {explained(e)}", "This is a defect of pgdyno.") from e
+            raise LocalError(
+                msg("error-fact-cannot-be-written-down", explained=explained(e)), msg("remedy-this-defect-pgdyno")
+            ) from e
         replace_file(self.path / FILE, json.dumps(self._manifest.as_json(), indent=2) + "\n")
 
     def begin_trial(self, plan: TrialPlan, parameters: dict[str, Any]) -> TrialWriter:

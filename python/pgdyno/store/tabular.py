@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.format import one_line
 
 #: An Arrow array; nobody else needs to know.
@@ -97,9 +97,12 @@ def parquet(path: Path) -> tuple[list[str], int, Iterator[tuple[int, bytes]]]:
         file = pq.ParquetFile(path)
         nested = [f.name for f in file.schema_arrow if pa.types.is_nested(f.type)]
     except (OSError, pa.ArrowException) as e:
-        raise UsageError(f"cannot read {path}: {one_line(e)[:200]}") from e
+        raise UsageError(msg("error-cannot-read", path=path, reason=one_line(e)[:200])) from e
     if nested:
-        raise UsageError(f"{path}: {', '.join(nested)}: nested columns cannot be copied", "Flatten them, or use JSON.")
+        raise UsageError(
+            msg("error-nested-columns-cannot-be-copied", path=path, nested=", ".join(nested)),
+            msg("remedy-flatten-them-or-use-json"),
+        )
 
     def pieces() -> Iterator[tuple[int, bytes]]:
         try:
@@ -108,6 +111,6 @@ def parquet(path: Path) -> tuple[list[str], int, Iterator[tuple[int, bytes]]]:
                 pacsv.write_csv(pa.Table.from_batches([batch]), out, _OPTIONS)
                 yield batch.num_rows, out.getvalue()
         except (OSError, pa.ArrowException) as e:
-            raise UsageError(f"{path} cannot be copied: {one_line(e)[:200]}") from e
+            raise UsageError(msg("error-cannot-be-copied", path=path, reason=one_line(e)[:200])) from e
 
     return list(file.schema_arrow.names), file.metadata.num_rows, pieces()

@@ -20,6 +20,7 @@ from typing import Any
 
 import psycopg
 
+from pgdyno.errors import PgdynoError, msg
 from pgdyno.format import one_line
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -47,7 +48,7 @@ class Tested:
         return asdict(self)
 
 
-class NotPassedError(Exception):
+class NotPassedError(PgdynoError):
     """A test has not passed: what was seen instead."""
 
 
@@ -198,7 +199,7 @@ class Beside:
         """
         self._thread.join(_PATIENCE_S)
         if self._thread.is_alive():
-            raise NotPassedError(f"it did not end within {_PATIENCE_S:g} s")
+            raise NotPassedError(msg("error-did-not-end-within-s-2", patience_s=f"{_PATIENCE_S:g}"))
         if self._error is not None:
             raise self._error
         return self._result
@@ -247,7 +248,7 @@ def _atomic_commit(b: Bench) -> str:
     b.one.commit()
     after = _money(b)
     if any(x == y for x, y in zip(before, after, strict=True)):
-        raise NotPassedError("a part of a committed payment is missing")
+        raise NotPassedError(msg("error-part-committed-payment-missing"))
     return "warehouse, district, customer and history have changed"
 
 
@@ -256,7 +257,7 @@ def _atomic_rollback(b: Bench) -> str:
     b.one.payment(_C, Decimal("12.34"))
     b.one.rollback()
     if _money(b) != before:
-        raise NotPassedError("a part of a payment that was rolled back is there")
+        raise NotPassedError(msg("error-part-payment-was-rolled-back"))
     return "nothing has changed"
 
 
@@ -268,16 +269,16 @@ def _order_status_beside_new_order(b: Bench, end: str) -> str:
     b.two.begin()
     beside = b.alongside(b.two, b.two.last_order)
     if beside.waits():
-        raise NotPassedError("a reader waits for a writer")
+        raise NotPassedError(msg("error-reader-waits-for-writer"))
     if beside.result() != before:
-        raise NotPassedError("an order that is not committed is seen")
+        raise NotPassedError(msg("error-order-not-committed-seen"))
     b.two.commit()
     getattr(b.one, end)()
     b.two.begin()
     after = b.two.last_order()
     b.two.commit()
     if after != (order if end == "commit" else before):
-        raise NotPassedError(f"after the {end} the last order is {after}")
+        raise NotPassedError(msg("error-after-last-order", end=end, after=after))
     when = "after" if end == "commit" else "neither before nor after"
     return f"the reader did not wait, and saw the order {when} the {end}"
 
@@ -296,7 +297,7 @@ def _two_new_orders(b: Bench, end: str) -> str:
     first = b.one.new_order(items=_ITEMS if end == "commit" else (*_ITEMS, _UNUSED))
     beside = b.alongside(b.two, b.two.new_order)
     if not beside.waits():
-        raise NotPassedError("a second new order of the district does not wait")
+        raise NotPassedError(msg("error-second-new-order-district-does"))
     getattr(b.one, end)()
     try:
         second = beside.result()
@@ -309,7 +310,15 @@ def _two_new_orders(b: Bench, end: str) -> str:
         b.two.commit()
         again = " after it was tried again (40001)"
     if (first, second) != (expected, expected + (end == "commit")) or b.next_order() != second + 1:
-        raise NotPassedError(f"orders {first} and {second} where {expected} was next; now {b.next_order()} is")
+        raise NotPassedError(
+            msg(
+                "error-orders-where-was-next-now",
+                first=first,
+                second=second,
+                expected=expected,
+                next_order=b.next_order(),
+            )
+        )
     ended = "committed" if end == "commit" else "rolled back"
     return f"the second waited, and got number {second} after {first} was {ended}{again}"
 
@@ -326,12 +335,12 @@ def _payment_beside_delivery(b: Bench, end: str) -> str:
     delivered = b.one.delivery()
     if delivered is None:
         b.one.rollback()
-        raise NotPassedError("there is no new order to deliver")
+        raise NotPassedError(msg("error-there-no-new-order-deliver"))
     customer, amount = delivered
     paid, before = Decimal("7.00"), b.balance(customer)
     beside = b.alongside(b.two, lambda: b.two.payment(customer, paid))
     if not beside.waits():
-        raise NotPassedError("a payment of the customer does not wait")
+        raise NotPassedError(msg("error-payment-customer-does-not-wait"))
     getattr(b.one, end)()
     again = ""
     try:
@@ -344,7 +353,7 @@ def _payment_beside_delivery(b: Bench, end: str) -> str:
         again = "; the payment was tried again (40001)"
     expected = before - paid + (amount if end == "commit" else 0)
     if b.balance(customer) != expected:
-        raise NotPassedError(f"the balance is {b.balance(customer)} and should be {expected}")
+        raise NotPassedError(msg("error-balance-should-be", balance=b.balance(customer), expected=expected))
     return f"the payment waited, and the balance holds {'both' if end == 'commit' else 'the payment alone'}{again}"
 
 
@@ -402,9 +411,9 @@ def _isolation_7(b: Bench) -> str:
             b.look.execute(restore.encode(), [price, item])
     if found != before:
         was, is_ = next((was, is_) for was, is_ in zip(before, found, strict=False) if was != is_)
-        raise NotPassedError(f"a price was read as {was} and then, beside the order's transaction, as {is_}")
+        raise NotPassedError(msg("error-price-was-read-then-beside", was=was, now=is_))
     if not refused and any(new == old for new, old in zip(raised, before[1:], strict=True)):
-        raise NotPassedError("a price that was raised is not there when both have ended")
+        raise NotPassedError(msg("error-price-was-raised-not-there"))
     return f"the price was the same when it was read again; the update {_how(waited[0], refused)}"
 
 
@@ -432,7 +441,7 @@ def _isolation_8(b: Bench) -> str:
         b.one.end()
     refused = beside.refused()
     if seen != [0, 0]:
-        raise NotPassedError("a new order appeared in a delivery that had found none")
+        raise NotPassedError(msg("error-new-order-appeared-delivery-had"))
     return f"a delivery that found no new order found none again; the new order {_how(waited, refused)}"
 
 
@@ -454,7 +463,7 @@ def _isolation_9(b: Bench) -> str:
     b.one.commit()
     refused = beside.refused()
     if again != before:
-        raise NotPassedError(f"the last order was {before} and then, in the same transaction, {again}")
+        raise NotPassedError(msg("error-last-order-was-then-same", before=before, again=again))
     return f"the last order was the same when it was read again; the new order {_how(waited, refused)}"
 
 

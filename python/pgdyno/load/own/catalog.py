@@ -9,7 +9,7 @@ from functools import cached_property
 
 import psycopg
 
-from pgdyno.errors import SpecError
+from pgdyno.errors import SpecError, msg
 from pgdyno.load.find import Connection
 from pgdyno.search_path import user_path
 
@@ -189,7 +189,7 @@ def found(conn: Connection, name: str, where: str) -> int:
                 continue
             if row is not None and row[0] is not None:
                 return int(row[0])
-    raise SpecError(f"{where}: there is no such table in the database", "Its files must make it before it is filled.")
+    raise SpecError(msg("error-there-no-such-table-database", where=where), msg("remedy-files-must-make-before-filled"))
 
 
 def read(conn: Connection, oid: int) -> TableFacts:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pgdyno.errors import SpecError
+from pgdyno.errors import SpecError, msg
 from pgdyno.load.find import Connection
 from pgdyno.load.own import catalog, decide
 from pgdyno.load.own.catalog import TableFacts
@@ -38,7 +38,9 @@ def decided(conn: Connection, wanted: Sequence[Wanted]) -> list[Filling]:
     for w in wanted:
         oid = catalog.found(conn, w.name, f"fill.{w.name}")
         if oid in by_oid:
-            raise SpecError(f"fill.{w.name}: the same table as fill.{by_oid[oid].name}", "Say it once.")
+            raise SpecError(
+                msg("error-fill-same-table-fill", name=w.name, name2=by_oid[oid].name), msg("remedy-say-once")
+            )
         by_oid[oid] = w
     facts = {oid: catalog.read(conn, oid) for oid in by_oid}
     done: dict[int, Filling] = {}
@@ -90,6 +92,6 @@ def _ordered(
         else:
             circle = ", ".join(sorted(facts[oid].name for oid in left))
             raise SpecError(
-                f"fill: {circle} refer to each other in a circle",
-                "Leave a foreign key out, and add it in an after file.",
+                msg("error-fill-refer-each-other-circle", circle=circle),
+                msg("remedy-leave-foreign-key-out-add"),
             )

@@ -21,7 +21,7 @@ from pgdyno.cluster import administration
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
-from pgdyno.errors import LocalError, RefusedError, TargetError
+from pgdyno.errors import LocalError, RefusedError, TargetError, msg
 from pgdyno.format import one_line
 from pgdyno.interrupt import signals_held
 from pgdyno.load.claim import Claim
@@ -222,17 +222,21 @@ def refuse_another(conn: Connection, target: Target, data: OwnDataset, *, force:
     if foreign and not force:
         more = f" and {len(foreign) - 5} more" if len(foreign) > 5 else ""
         raise RefusedError(
-            f"{target.where} holds what pgdyno did not make: {', '.join(foreign[:5])}{more}; a schema of your own is "
-            "made in a database where nothing else is",
-            'createdb bench, then dbname=bench; or kind = "none" to use what is there. --force makes it all the same.',
+            msg("error-holds-what-pgdyno-did-not", where=target.where, foreign=", ".join(foreign[:5]), more=more),
+            msg("remedy-createdb-bench-then-dbname-bench"),
         )
     other = [t for t in ours if t.mark is not None and t.mark.name != data.name and not t.mark.state]
     if other and not replace:
         assert other[0].mark is not None
         raise RefusedError(
-            f"{target.where} holds another dataset of pgdyno's: {other[0].mark.name} "
-            f"({listed(other)}: {pg_size(sum(t.bytes for t in other))})",
-            f"--replace drops it and loads {data.name}. Or use a database of its own.",
+            msg(
+                "error-holds-another-dataset-pgdyno-s-3",
+                where=target.where,
+                name=other[0].mark.name,
+                listed=listed(other),
+                pg_size=pg_size(sum(t.bytes for t in other)),
+            ),
+            msg("remedy-replace-drops-loads-or-use", name=data.name),
         )
 
 
@@ -274,7 +278,7 @@ def make(
                 _mark(conn, data, oids, "")
         except psycopg.Error as e:
             reason = one_line(e)
-            raise TargetError(f"loading failed: {reason}", remedy_for(reason, e.sqlstate)) from e
+            raise TargetError(msg("error-loading-failed-2", reason=reason), remedy_for(reason, e.sqlstate)) from e
         finally:
             stream.emit(DatasetDone())
     return done
@@ -335,7 +339,7 @@ def _drop_ours(conn: Connection, stream: RunStream) -> None:
                 why = e
         if why is not None and len(refused) == len(left):
             raise RefusedError(
-                f"what pgdyno made cannot be dropped: {one_line(why)[:300]}", "Drop what needs it first."
+                msg("error-what-pgdyno-made-cannot-be", why=one_line(why)[:300]), msg("remedy-drop-what-needs-first")
             ) from why
         left = refused
 
@@ -353,9 +357,7 @@ def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, st
     for f in fillings:
         row = conn.execute("select pg_catalog.to_regclass(%s)::pg_catalog.oid::int8", [f.name]).fetchone()
         if row is None or row[0] not in ours:
-            raise RefusedError(
-                f"fill.{f.name}: pgdyno did not make that table, so it does not fill it", "Make it in the files."
-            )
+            raise RefusedError(msg("error-fill-pgdyno-did-not-make", name=f.name), msg("remedy-make-files"))
     for note in (n for f in fillings for n in f.notes):
         stream.emit(Noted(Name(note)))
     constants = [f"{f.name.rpartition('.')[2]}.{c}" for f in fillings for c in f.constants]
@@ -396,9 +398,12 @@ def _restored(
     before = tables(conn)
     if before:
         raise RefusedError(
-            f"{target.where} has tables already ({listed(list(before.values()))[:200]}): a dump is restored into "
-            "an empty database",
-            "createdb bench, then dbname=bench.",
+            msg(
+                "error-tables-already-dump-restored-into",
+                where=target.where,
+                values=listed(list(before.values()))[:200],
+            ),
+            msg("remedy-createdb-bench-then-dbname-bench-2"),
         )
     with done.phase("create"):
         stream.emit(DatasetProgress("restore", 0, 0, 0, 0))
@@ -409,7 +414,7 @@ def _restored(
             with signals_held(), conn.transaction():
                 _mark(conn, data, list(tables(conn)), _UNFINISHED)
             if isinstance(e, OSError | subprocess.SubprocessError):
-                raise LocalError(f"pg_restore could not be run: {e}") from e
+                raise LocalError(msg("error-pg-restore-could-not-be", reason=e)) from e
             raise
     oids = list(tables(conn))
     with conn.transaction():

@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 
-from pgdyno.errors import SpecError
+from pgdyno.errors import SpecError, msg
 from pgdyno.load.find import Connection
 from pgdyno.load.own import catalog, checks, spellings
 from pgdyno.load.own.catalog import Column, Key, Reference, TableFacts, quoted
@@ -87,8 +87,8 @@ class Table:
         for column in self._said:
             if column not in self._facts.columns:
                 raise SpecError(
-                    f"fill.{self._name}.columns.{column}: the table has no such column",
-                    f"It has {', '.join(self._facts.columns)}.",
+                    msg("error-fill-columns-table-no-such", name=self._name, column=column),
+                    msg("remedy-it-has", names=", ".join(self._facts.columns)),
                 )
         self._refuse_wrong_likes()
         for column, how in self._said.items():
@@ -107,7 +107,9 @@ class Table:
         for column, how in self._said.items():
             if how.get("like") and how["like"] not in self._drawn:
                 where = f"fill.{self._name}.columns.{column}"
-                raise SpecError(f"{where}: like: {how['like']} is not drawn", "Say how, under columns.")
+                raise SpecError(
+                    msg("error-like-not-drawn", where=where, how=how["like"]), msg("remedy-say-how-under-columns")
+                )
         return self._filling()
 
     def _filling(self) -> Filling:
@@ -138,7 +140,9 @@ class Table:
             seen, at = {name}, str(self._said[name].get("like") or "")
             while at:
                 if at in seen:
-                    raise SpecError(f"{self._where(name)}: like leads in a circle ({', '.join(sorted(seen))})")
+                    raise SpecError(
+                        msg("error-like-leads-circle", where=self._where(name), seen=", ".join(sorted(seen)))
+                    )
                 seen.add(at)
                 at = str(self._said.get(at, {}).get("like") or "")
 
@@ -217,8 +221,13 @@ class Table:
         missing = [c for c in r.others if c not in {x.name for x in parent.columns}]
         if missing:
             raise SpecError(
-                f"{self._where(r.columns[0])}: {parent.name}.{missing[0]} is not drawn, so it cannot be referred to",
-                f"Say how it is drawn: fill.{parent.name}.columns.{missing[0]}.",
+                msg(
+                    "error-not-drawn-so-cannot-be",
+                    where=self._where(r.columns[0]),
+                    name=parent.name,
+                    missing=missing[0],
+                ),
+                msg("remedy-say-how-drawn-fill-columns", name=parent.name, missing=missing[0]),
             )
         return Pick(d.name, d, parent.name)
 
@@ -267,7 +276,7 @@ class Table:
             return
         what = f"it refers to {table}, which has no rows"
         if must:
-            raise SpecError(f"{self._where(r.columns[0])}: {what}", "Fill that table too, or say it otherwise.")
+            raise SpecError(f"{self._where(r.columns[0])}: {what}", msg("remedy-fill-table-too-or-say"))
         self._problem(r.columns[0], what, f"Fill that table too: [dataset.fill.{key_of(table)}], with rows.")
 
     def _restrict(self, r: Reference) -> None:

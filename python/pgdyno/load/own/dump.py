@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pgdyno.cluster.target import Target
-from pgdyno.errors import LocalError, SpecError, TargetError
+from pgdyno.errors import LocalError, SpecError, TargetError, msg
 from pgdyno.load.own.scan import LineScanner
 
 #: What formats of pg_dump begin with, besides plain SQL.
@@ -27,7 +27,7 @@ def checked(path: Path) -> Path:
     Raise SpecError if no dump exists at `path`.
     """
     if not path.exists() or (path.is_dir() and not (path / "toc.dat").exists()):
-        raise SpecError(f"dataset.dump: there is no dump {path}", "pg_dump -Fc or -Fd makes one.")
+        raise SpecError(msg("error-dataset-dump-there-no-dump", path=path), msg("remedy-pg-dump-fc-or-fd"))
     return path
 
 
@@ -44,7 +44,10 @@ def restore(target: Target, path: Path, programs: Callable[[str], Path], *, jobs
     plain = is_plain(path)
     program = programs("psql" if plain else "pg_restore")
     if not program.exists():
-        raise LocalError(f"there is no {program}, which restores a dump", "Install PostgreSQL's client programs.")
+        raise LocalError(
+            msg("error-there-no-which-restores-dump", program=program),
+            msg("remedy-install-postgresql-s-client-programs"),
+        )
     # A tar archive cannot be read by several.
     several = [] if plain or _is_tar(path) else ["-j", str(jobs)]
     if plain:
@@ -65,7 +68,7 @@ def restore(target: Target, path: Path, programs: Callable[[str], Path], *, jobs
         said.seek(0)
         words = " ".join(said.read(20_000).decode("utf-8", "replace").split())[:400]
     if failed:
-        raise TargetError(f"{program.name} failed: {words}", _remedy(words))
+        raise TargetError(msg("error-failed-2", name=program.name, words=words), _remedy(words))
 
 
 def _remedy(text: str) -> str:
@@ -109,7 +112,7 @@ def _refuse_commands(path: Path) -> None:
                     if word in ("\\c", "\\connect")
                     else "Use pg_dump -Fc."
                 )
-                raise SpecError(f"{path}:{number}:1: {word}: a dump has no such command", remedy)
+                raise SpecError(msg("error-1-dump-no-such-command", path=path, number=number, word=word), remedy)
             scanner.feed(line)
 
 

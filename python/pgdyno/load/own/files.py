@@ -11,7 +11,7 @@ from pathlib import Path
 import psycopg
 
 from pgdyno import files
-from pgdyno.errors import SpecError
+from pgdyno.errors import SpecError, msg
 from pgdyno.format import one_line
 from pgdyno.load.find import Connection
 from pgdyno.load.own.scan import Kind, Part, parts
@@ -63,7 +63,7 @@ class SqlFile:
         try:
             found = cls(path, files.read_text(path))
         except (OSError, ValueError) as e:
-            raise SpecError(f"cannot read {path}: {getattr(e, 'strerror', None) or e}") from e
+            raise SpecError(msg("error-cannot-read", path=path, reason=getattr(e, "strerror", None) or e)) from e
         for part in found.parts:
             if part.kind is Kind.COMMAND:
                 found._checked(part)
@@ -83,11 +83,11 @@ class SqlFile:
         if copy := _COPY.match(part.text):
             data = self._data(copy)
             if not data.is_file():
-                raise SpecError(f"{self.at(part.offset)}: there is no file {data}")
+                raise SpecError(msg("error-there-no-file", at=self.at(part.offset), data=data))
         elif word in _ELSEWHERE:
             raise SpecError(
-                f"{self.at(part.offset)}: {word}: the database is that of --target, or pgdyno's own",
-                f"Leave {word} out, and CREATE DATABASE and DROP DATABASE with it.",
+                msg("error-database-target-or-pgdyno-s", at=self.at(part.offset), word=word),
+                msg("remedy-leave-out-create-database-drop", word=word),
             )
         elif word not in _HARMLESS:
             remedy = (
@@ -95,9 +95,7 @@ class SqlFile:
                 if word in ("\\i", "\\ir", "\\include")
                 else "Write it as SQL."
             )
-            raise SpecError(
-                f"{self.at(part.offset)}: {word}: of psql's commands only \\copy TABLE FROM FILE is known here", remedy
-            )
+            raise SpecError(msg("error-psql-s-commands-only-copy", at=self.at(part.offset), word=word), remedy)
 
     @property
     def data_files(self) -> list[Path]:
@@ -123,7 +121,9 @@ class SqlFile:
             try:
                 rows += self._carried_out(conn, part, watch, note)
                 if conn.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
-                    raise SpecError(f"{self.at(part.offset)}: it has ended the transaction", "Leave COMMIT out.")
+                    raise SpecError(
+                        msg("error-ended-transaction", at=self.at(part.offset)), msg("remedy-leave-commit-out")
+                    )
             except psycopg.Error as e:
                 if conn.closed:
                     raise
@@ -168,8 +168,8 @@ class SqlFile:
         missing = [name for name in wanted if (name,) not in rows]
         if missing:
             raise SpecError(
-                f"{self.at(wanted[missing[0]])}: the server has no extension {', '.join(missing)}",
-                "Install it there (apt-get install postgresql-contrib has many), or leave it out.",
+                msg("error-server-no-extension", at=self.at(wanted[missing[0]]), missing=", ".join(missing)),
+                msg("remedy-install-there-apt-get-install"),
             )
 
     def _data(self, copy: re.Match[str]) -> Path:

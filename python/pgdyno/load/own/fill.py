@@ -13,7 +13,7 @@ import psycopg
 
 from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
-from pgdyno.errors import SpecError
+from pgdyno.errors import SpecError, msg
 from pgdyno.format import one_line
 from pgdyno.load.find import Connection
 from pgdyno.load.own.draw import Drawer
@@ -51,7 +51,7 @@ def filled(target: Target, f: Filling, drawer: Drawer, connections: int, pool: E
         raise SpecError(
             f"fill.{f.name}: {e.diag.message_primary or one_line(e)}"
             + (f" ({e.diag.message_detail})" if e.diag.message_detail else ""),
-            f"Say how {f'{column} is' if column else 'its columns are'} drawn: under fill.{f.name}.columns.",
+            msg("remedy-say-how-drawn-under-fill", value=f"{column} is" if column else "its columns are", name=f.name),
         ) from e
     finally:
         # Ctrl-C: what is under way ends with its chunk.

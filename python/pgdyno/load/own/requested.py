@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Mapping
 from typing import Any
 
-from pgdyno.errors import SpecError
+from pgdyno.errors import SpecError, msg
 from pgdyno.load.own.catalog import Column
 from pgdyno.load.own.drawn import Drawn
 
@@ -26,9 +26,9 @@ def requested_draw(c: Column, requested: Mapping[str, Any], where: str) -> Drawn
     low, high = _bounds(c, requested, where)
     longest = 1_000_000 if kind == "text" else 2**62
     if kind != "number" and max(abs(low), abs(high)) > longest:
-        raise SpecError(f"{where}: min and max reach beyond {longest:,}")
+        raise SpecError(msg("error-min-max-reach-beyond", where=where, longest=f"{longest:,}"))
     if low > high:
-        raise SpecError(f"{where}: min is above max")
+        raise SpecError(msg("error-min-above-max", where=where))
     return Drawn(
         c.name,
         kind,
@@ -50,7 +50,7 @@ def _bounds(c: Column, requested: Mapping[str, Any], where: str) -> tuple[float,
     if kind in ("timestamp", "date"):
         return instant(low, FROM, kind, f"{where}.min"), instant(high, TO, kind, f"{where}.max")
     if isinstance(low, str) or isinstance(high, str):
-        raise SpecError(f"{where}: min and max of {kind} are numbers")
+        raise SpecError(msg("error-min-max-numbers", where=where, kind=kind))
     if kind == "text":
         long = min(LONG, length(c) or LONG)
         return (min(SHORT, long) if low is None else low), (long if high is None else high)
@@ -67,7 +67,7 @@ def instant(value: Any, default: dt.datetime, kind: str, where: str) -> float:
     try:
         at = default if value is None else dt.datetime.fromisoformat(str(value)).replace(tzinfo=None)
     except ValueError as e:
-        raise SpecError(f"{where}: {value!r} is no time", 'Write "2024-01-31" or "2024-01-31 12:00:00".') from e
+        raise SpecError(msg("error-no-time", where=where, value=repr(value)), msg("remedy-write-2024-01-31-or")) from e
     since = at - _EPOCH
     return float(since.days if kind == "date" else since // dt.timedelta(microseconds=1))
 
