@@ -17,6 +17,7 @@ from pgdyno.stream.stream import RunStream
 
 from tests.support.cli import pgdyno
 from tests.support.server import Server
+from tests.support.tells import tells
 
 
 def loading(server: Server, dbname: str, dataset: Dataset) -> Connected:
@@ -120,7 +121,7 @@ def test_a_dataset_of_another_size_goes_only_when_it_may(server: Server, databas
     assert server.sql("select count(*) from pgbench_branches", dbname=database) == [(2,)]
     assert list(tmp_path.iterdir()) == []
     code, said = loaded(server, database, "tpcb", "--scale", "1", "--replace")
-    assert code == 0 and "replacing pgdyno's dataset tpcb scale=2" in " ".join(said.split())
+    assert code == 0 and tells(" ".join(said.split()), "progress-replacing")
     assert server.sql("select count(*) from pgbench_branches", dbname=database) == [(1,)]
 
 
@@ -281,5 +282,5 @@ def test_marks_of_old_are_replaced_when_it_is_said(server: Server, database: str
     server.sql("comment on table pk is 'pgdyno dataset pk rows=100'", dbname=database)
     assert loaded(server, database, "pk", "--rows", "100")[0] == 0
     code, said = loaded(server, database, "pk", "--rows", "200")
-    assert code == 3 and "of a version before this" in " ".join(said.split()) and "--replace" in said
+    assert code == 3 and tells(" ".join(said.split()), "error-holds-another-dataset-pgdyno-s-2") and "--replace" in said
     assert loaded(server, database, "pk", "--rows", "200", "--replace")[0] == 0

@@ -16,6 +16,7 @@ from pgdyno.store import reading
 
 from tests.live.test_experiments import HEAD, RUN, by, run
 from tests.support.cli import PGDYNO, environment, pgdyno
+from tests.support.tells import tells
 from tests.support.waiting import wait_until
 
 
@@ -110,7 +111,7 @@ def test_sizes_that_were_left_open_are_equal_in_all_targets(tmp_path: Path, base
     assert pgdyno("load", "tpcb", "--scale=3", "--data", base).code == 0
     text = HEAD + f'[targets.private]\n[targets.mine]\ncluster = "{base}"\n[axes]\nclients = [2]\n' + RUN
     text += 'order = "written"\n'
-    assert "No size given" in pgdyno("plan", _file(tmp_path, text)).out
+    assert tells(pgdyno("plan", _file(tmp_path, text)).out, "plan-size-open")
     data = run(tmp_path, text)
     assert {p["dataset"]["name"] for p in data.manifest.as_json()["places"].values()} == {"tpcb scale=3"}
     other = base.with_name("other")
@@ -221,9 +222,9 @@ def test_what_a_cluster_has_of_its_own(tmp_path: Path, more: str, message: str) 
     done = pgdyno("plan", _file(tmp_path, HEAD + f'[targets.mine]\ncluster = "/nowhere"\n{more}' + RUN))
     assert done.code == 2 and message in done.err
     done = pgdyno("plan", _file(tmp_path, HEAD + '[targets.mine]\ncluster = "/nowhere"\n' + RUN))
-    assert "there is no cluster in /nowhere" in done.out
+    assert tells(done.out, "plan-no-cluster")
     done = pgdyno("run", _file(tmp_path, HEAD + '[targets.mine]\ncluster = "/nowhere"\n' + RUN), "--runs", tmp_path)
-    assert done.code == 3 and "no cluster of pgdyno's" in done.err and "Traceback" not in done.err
+    assert done.code == 3 and tells(done.err, "error-no-cluster-pgdyno-s-no") and "Traceback" not in done.err
 
 
 def _file(tmp_path: Path, text: str) -> Path:

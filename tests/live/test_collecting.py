@@ -23,6 +23,7 @@ from pgdyno.store import reading, samples
 
 from tests.support.cli import SHORT, pgdyno
 from tests.support.server import DEBIAN_15, Server
+from tests.support.tells import tells
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.alone
@@ -69,7 +70,7 @@ def test_statements_are_counted_by_the_names_of_the_script(tmp_path: Path, proto
     update = max(by_line.values(), key=lambda r: r["wal_bytes"])
     assert update["statement"].startswith("UPDATE pgbench_tellers") and update["wal_bytes"] > 0
     report = (Path(done.json["path"]) / "report.md").read_text()
-    assert "Statements as the server counts them" in report and "read a balance" in report
+    assert tells(report, "table-server-statements") and "read a balance" in report
     # What shared buffers hold: nothing of it stays in the database.
     held = pq.read_table(trial / "samples" / "buffers.parquet").to_pylist()
     assert any(r["relation"] == "pgbench_accounts" and r["buffers"] > 0 for r in held)

@@ -23,6 +23,7 @@ from pgdyno.store import reading, rundir
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.folders import reachable
 from tests.support.server import Server
+from tests.support.tells import tells
 from tests.support.waiting import wait_until
 
 HEAD = """
@@ -160,9 +161,9 @@ def test_a_killed_run_is_continued(tmp_path: Path) -> None:
     assert all(after[n] == t for n, t in before.items()), "what was finished stays"
     assert json.loads((path / "manifest.json").read_text())["error"] == ""
     again = pgdyno("run", path)
-    assert again.code == 5 and "this run is complete" in again.err
+    assert again.code == 5 and tells(again.err, "error-this-run-complete-there-nothing")
     planned = pgdyno("plan", path)
-    assert planned.code == 5 and "this run is complete" in planned.err
+    assert planned.code == 5 and tells(planned.err, "error-this-run-complete-there-nothing")
 
 
 @pytest.mark.slow
@@ -216,7 +217,7 @@ def test_plan_touches_nothing_and_says_what_comes(tmp_path: Path) -> None:
     assert bad.code == 5 and "300MB is too small" in bad.out and "no folder /nowhere" in bad.out
     assert "2 SQL statement(s)" in bad.out
     shown = pgdyno("plan", "essd-100b")
-    assert shown.code == 5 and "It does not fit" in shown.out and "14 TB" in shown.out
+    assert shown.code == 5 and tells(shown.out, "plan-too-large") and "14 TB" in shown.out
     assert max(len(line.rstrip()) for line in shown.out.splitlines()) <= 80
     assert all(name in pgdyno("experiments").out for name in ("quick", "essd-100b", "pgbench-compare"))
 
@@ -233,7 +234,7 @@ def test_capacity_is_found_under_an_objective(tmp_path: Path) -> None:
     found = json.loads(done.out)["manifest"]["capacity"]
     assert 100 < found["closed_tps"] <= 200 and found["closed_tps"] / 3 < found["rate"] < 205, found
     (path,) = (tmp_path / "runs").iterdir()
-    assert "Latency by throughput" in (path / "report.md").read_text()
+    assert tells((path / "report.md").read_text(), "chart-capacity")
 
 
 @pytest.mark.slow
@@ -241,7 +242,7 @@ def test_what_a_search_cannot_do_is_said(tmp_path: Path) -> None:
     done = pgdyno("capacity", "--slo", "fast", "--embedded")
     assert done.code == 2 and "p99<5ms" in done.err
     done = pgdyno("capacity", "pgbench-compare", "--slo", "p99<5ms", "--embedded")
-    assert done.code == 2 and "needs one configuration" in done.err
+    assert done.code == 2 and tells(done.err, "error-search-needs-one-configuration-experiment")
 
 
 @pytest.mark.slow
@@ -254,15 +255,15 @@ def test_compare_history_and_scaling_of_real_runs(tmp_path: Path) -> None:
     data = run(tmp_path, text, "--embedded")
     other = shutil.copytree(data.path, tmp_path / "other")
     done = pgdyno("compare", data.path, other)
-    assert done.code == 0 and "each is one start of a server" in " ".join(done.out.split())
+    assert done.code == 0 and tells(" ".join(done.out.split()), "single-starts")
     assert "not yet known" in done.out
     # Paths can be copied: they are not broken.
     lines = [line for line in done.out.splitlines() if not line.startswith(("A: ", "B: "))]
     assert max(len(line.rstrip()) for line in lines) <= 80
     same = pgdyno("compare", data.path, data.path)
-    assert same.code == 2 and "stands on both sides" in same.err
+    assert same.code == 2 and tells(same.err, "error-stands-on-both-sides")
     followed = pgdyno("history", tmp_path / "runs")
-    assert followed.code == 0 and "A change needs 3 before it and 3 after it" in " ".join(followed.out.split())
+    assert followed.code == 0 and tells(" ".join(followed.out.split()), "history-not-known")
     law = pgdyno("scaling", data.path)
     assert law.code == 0 and "knee" in law.out and "predicted" in law.out
     assert "knee at 69 (" in pgdyno("scaling").out
@@ -385,7 +386,9 @@ def test_what_another_role_does_is_work_that_matters(server: Server, tmp_path: P
     target = f"host={server.socket} port={server.port} user=onlooker dbname=worked"
     with psycopg.connect(f"host={server.socket} port={server.port} user=postgres dbname=worked"):
         done = pgdyno("run", "quick", "--target", target, "--runs", tmp_path, "-q")
-        assert done.code == 3 and "what they do is hidden" in done.err and "pg_monitor" in done.err, done.err
+        assert done.code == 3 and tells(done.err, "error-may-be-use-there-session") and "pg_monitor" in done.err, (
+            done.err
+        )
     server.sql("drop database worked")
     server.sql("drop role onlooker")
 
@@ -397,7 +400,7 @@ def test_a_dataset_that_is_there_is_used_whatever_would_have_been_chosen(server:
     assert pgdyno("load", "tpcb", "--scale", 3, "--target", target, "-q").code == 0
     words = ["--duration", 0.3, "--warmup", 0, "--repetitions", 1, "--clients", 1, "--hot-set", 1]
     done = pgdyno("run", "quick", "--target", target, "--runs", tmp_path / "runs", *words)
-    assert done.code in (0, 1) and "dataset tpcb scale=3: found" in done.err, done.err
+    assert done.code in (0, 1) and tells(done.err, "progress-dataset-found", name="tpcb scale=3"), done.err
     server.sql("drop database loaded")
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.cli import SHORT, environment, pgdyno
 from tests.support.server import Server, free_port
+from tests.support.tells import tells
 
 
 def refused(*words: str, code: int, args: tuple[object, ...], env: dict[str, str] | None = None, **more: object) -> str:
@@ -96,7 +97,7 @@ def test_what_writes_is_left_out_where_the_target_only_reads(server: Server, dat
     server.sql(f"alter database {database} set default_transaction_read_only = on")
     done = pgdyno("run", "quick", *SHORT, "--target", info, "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
-    assert "it only reads, so workloads that write are left out: read-write" in done.err
+    assert tells(done.err, "progress-left-out")
     assert {t["workload"] for t in done.json["trials"]} == {"read-only"}
     assert done.json["manifest"]["trials"] == len(done.json["trials"])
     (tmp_path / "t.toml").write_text(
@@ -104,7 +105,11 @@ def test_what_writes_is_left_out_where_the_target_only_reads(server: Server, dat
         'scripts = [{ builtin = "simple-update" }]\n'
     )
     done = pgdyno("run", tmp_path / "t.toml", *SHORT, "--target", info, "--runs", tmp_path)
-    assert done.code == 3 and "it only reads, and w writes" in done.err and "Name the primary" in done.err, done.err
+    assert (
+        done.code == 3
+        and "it only reads, and w writes" in done.err
+        and tells(done.err, "remedy-name-primary-target-or-workload")
+    ), done.err
 
 
 @pytest.mark.slow
@@ -247,7 +252,7 @@ def test_what_cannot_be_recorded_is_said(server: Server, database: str, tmp_path
     assert done.code == 0, done.err
     assert any("settings: permission denied" in x for x in done.json["manifest"]["not_recorded"])
     run = Path(done.json["path"])
-    assert "part of the server's state could not be read" in (run / "report.md").read_text()
+    assert tells((run / "report.md").read_text(), "caveat-not-recorded")
     server.sql("drop owned by blind", dbname=database)
 
 

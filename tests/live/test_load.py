@@ -23,6 +23,7 @@ from pgdyno.load.plan import RESERVE
 from tests.support import versions
 from tests.support.cli import PGDYNO, Result, environment, pgdyno
 from tests.support.server import DEBIAN_15, Server
+from tests.support.tells import tells
 from tests.support.waiting import wait_until
 
 CONTENT = "select count(*), sum(hashtextextended(t::text, 0)) from {} t"
@@ -190,9 +191,9 @@ def test_all_methods_make_the_same(cluster: Server, server: Server, options: tup
 @pytest.mark.slow
 def test_a_dataset_that_is_there_is_found_and_one_of_another_size_replaced(cluster: Server) -> None:
     assert "done in" in direct(cluster, "tpcb", "--scale=1").out
-    assert "it exists already" in direct(cluster, "tpcb", "--scale=1").out
+    assert tells(direct(cluster, "tpcb", "--scale=1").out, "load-exists")
     again = direct(cluster, "tpcb", "--scale=2")
-    assert "replacing pgdyno's dataset tpcb scale=1" in again.err and "200,022 rows" in again.out
+    assert tells(again.err, "progress-replacing") and "200,022 rows" in again.out
     cluster.start()
     assert cluster.sql("select count(*) from pgbench_accounts") == [(200_000,)]
     cluster.sql("drop table pgbench_tellers; create table pgbench_tellers (mine text)")
@@ -236,10 +237,10 @@ def test_what_is_not_stopped_is_refused(cluster: Server, tmp_path: Path) -> None
     assert f'--target "host={cluster.socket} port={cluster.port} dbname=postgres"' in done.err, done.err
     cluster.kill()
     done = direct(cluster, "tpcb")
-    assert done.code == 3 and "did not end in order" in done.err
+    assert done.code == 3 and tells(done.err, "error-server-at-work-or-did")
     (cluster.data / "postmaster.pid").unlink()
     done = direct(cluster, "tpcb")
-    assert done.code == 3 and 'its state is "in production"' in done.err
+    assert done.code == 3 and tells(done.err, "error-was-not-shut-down-order")
     cluster.start()
     cluster.stop()
     for folder, words in ((tmp_path, "no data directory"), (tmp_path / "nowhere", "no data directory")):
@@ -392,7 +393,7 @@ def test_what_a_kill_leaves_does_not_hinder_a_backup(cluster: Server, tmp_path: 
 @pytest.mark.slow
 def test_tables_that_a_crash_has_emptied_are_made_again(cluster: Server) -> None:
     assert direct(cluster, "pk", "--rows=5000", "--unlogged").code == 0
-    assert "it exists already" in direct(cluster, "pk", "--rows=5000", "--unlogged").out
+    assert tells(direct(cluster, "pk", "--rows=5000", "--unlogged").out, "load-exists")
     cluster.start()
     cluster.kill()
     cluster.start()
@@ -480,7 +481,7 @@ def test_a_disk_that_gets_full_leaves_nothing(tmp_path: Path, monkeypatch: pytes
                  server.data, "--pg-bin", server.bin, "--replace"],
                 capture_output=True, text=True, check=False, env=environment(),
             )  # fmt: skip
-            assert done.returncode == 5 and "the disk is full" in done.stderr, done.stderr
+            assert done.returncode == 5 and tells(done.stderr, "error-loading-failed-disk-full"), done.stderr
             assert "Nothing was kept" in done.stderr
             server.start()
             assert server.sql("select count(*) from pgbench_accounts") == [(100_000,)]

@@ -18,6 +18,7 @@ from tests.support.cli import SHORT, pgdyno
 from tests.support.folders import reachable
 from tests.support.pgbouncer import PGBOUNCER, pgbouncer
 from tests.support.server import Server
+from tests.support.tells import tells
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer")
@@ -153,10 +154,10 @@ def test_a_run_through_a_pooler(trusting: Server, folder: Path, tmp_path: Path) 
         info = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
         run = ("run", "quick", *SHORT, "--runs", tmp_path)
         refused = pgdyno(*run, "--target", info)
-        assert refused.code == 3 and "the protocol prepared does not work there" in refused.err
+        assert refused.code == 3 and tells(refused.err, "error-protocol-prepared-does-not-work")
         assert "max_prepared_statements" in refused.err
         refused = pgdyno(*run, "--target", info, "--protocol", "extended")
-        assert refused.code == 3 and "loading needs sessions of its own" in refused.err
+        assert refused.code == 3 and tells(refused.err, "error-loading-needs-sessions-own")
         loaded = pgdyno("load", "tpcb", "--scale", 1, "--target", direct, "--force")
         assert loaded.code == 0, loaded.err
         done = pgdyno(*run, "--target", info, "--protocol", "extended", "--json", "--force")
@@ -165,7 +166,7 @@ def test_a_run_through_a_pooler(trusting: Server, folder: Path, tmp_path: Path) 
         (path,) = tmp_path.iterdir()
         manifest = json.loads((path / "manifest.json").read_text())
         assert "by transaction" in manifest["server"]["pooler"]
-        assert "a pooler of connections was between client and server" in (path / "report.md").read_text()
+        assert tells((path / "report.md").read_text(), "caveat-pooled")
         trials = [json.loads(p.read_text()) for p in path.glob("trials/*/trial.json")]
         assert all(t["state"] == "finished" and "POOLED" in t["caveats"] and not t["summary"]["failed"] for t in trials)
     # By session everything works, loading too.

@@ -22,6 +22,7 @@ from pgdyno.replication.cluster import ReplicatedCluster
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.folders import reachable
 from tests.support.server import DEBIAN_15
+from tests.support.tells import tells
 from tests.support.waiting import wait_until
 
 Maker = Callable[..., Path]
@@ -182,7 +183,7 @@ def test_a_standby_that_was_ahead_of_the_promoted_one_is_rewound(make: Maker) ->
     cluster.primary.kill()
     cluster.member("node3").start()
     refused = pgdyno("cluster", "failover", folder, "--to", "node3")
-    assert refused.code == 3 and "bytes of WAL more than node3" in refused.err
+    assert refused.code == 3 and tells(refused.err, "error-bytes-wal-more-than")
     done = pgdyno("cluster", "failover", folder, "--to", "node3", "--force")
     assert done.code == 0, done.err
     # Started again, the old primary would take writes.
@@ -272,7 +273,7 @@ def test_a_half_rewound_member_is_not_started(make: Maker) -> None:
     ReplicatedCluster(folder).member("node3").begin_rewinding()
     started = pgdyno("cluster", "start", folder)
     assert started.code == 1 and "node3 cannot go on as it is" in started.err + started.out
-    assert any("pg_rewind of node3 was cut off" in t for t in status(folder)["troubles"])
+    assert any(tells(t, "error-pg-rewind-failed") for t in status(folder)["troubles"])
     assert pgdyno("cluster", "repair", folder).code == 0
     assert status(folder)["troubles"] == [] and everywhere(folder, "select a from t") == [[(1,)]] * 3
 
@@ -342,9 +343,9 @@ def test_what_makes_no_sense_makes_nothing(base: Path, arguments: list[str], cod
 def test_verbs_for_standbys_name_what_there_is_not(tmp_path: Path) -> None:
     for verb in ("switchover", "failover", "rejoin", "repair"):
         done = pgdyno("cluster", verb, tmp_path)
-        assert done.code == 3 and "holds no cluster with standbys" in done.err
+        assert done.code == 3 and tells(done.err, "error-holds-no-cluster-standbys-no")
     destroyed = pgdyno("cluster", "destroy", tmp_path)
-    assert destroyed.code == 3 and "is no cluster of pgdyno's" in destroyed.err and tmp_path.exists()
+    assert destroyed.code == 3 and tells(destroyed.err, "error-no-cluster-pgdyno-s-no") and tmp_path.exists()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -393,7 +394,7 @@ def test_links_are_slow_or_cut_while_a_command_runs(make: Maker) -> None:
     assert 400 <= commit_ms() < 4000
     # What a drill would cut there would go on.
     refused = pgdyno("drill", folder, "--fault", "cut-standby", "--rounds", 1, "--runs", folder.parent)
-    assert refused.code == 3 and "slows links of this cluster" in refused.err, refused.err
+    assert refused.code == 3 and tells(refused.err, "error-pgdyno-cluster-link-slows-links"), refused.err
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
     assert process.returncode == 0 and "carried" in out and out.endswith("as it was\n"), err

@@ -21,6 +21,7 @@ from pgdyno.store import reading
 
 from tests.support.cli import PGDYNO, SHORT, environment, pgdyno
 from tests.support.server import Server
+from tests.support.tells import tells
 from tests.support.waiting import wait_until
 
 
@@ -169,7 +170,7 @@ def test_embedded_run_leaves_a_report_and_nothing_else(tmp_path: Path) -> None:
     assert "read-write" in pgdyno("sql", "select * from trials", "--runs", run).out
     assert pgdyno("sql", "", "--runs", run).code == 2
     blocked = pgdyno("sql", "select * from read_csv('/etc/passwd')", "--runs", run)
-    assert blocked.code == 2 and "the query failed" in blocked.err
+    assert blocked.code == 2 and tells(blocked.err, "error-query-failed")
 
 
 def test_a_run_in_chinese_has_both_reports(server: Server, database: str, tmp_path: Path) -> None:
@@ -202,10 +203,10 @@ def test_a_users_server_by_conninfo_and_by_environment(server: Server, database:
     env = environment(PGHOST=str(server.socket), PGPORT=str(server.port), PGUSER="postgres", PGDATABASE=database)
     again = pgdyno("run", "quick", *SHORT, "--runs", tmp_path, env=env)
     assert again.code == 0, again.err
-    assert "dataset tpcb scale=1: found" in again.err
+    assert tells(again.err, "progress-dataset-found", name="tpcb scale=1")
     # Another scale: replaced, since it is ours, and we say so.
     bigger = pgdyno("run", "quick", *SHORT, "--scale", 2, "--replace", "--runs", tmp_path, env=env)
-    assert bigger.code == 0 and "replacing pgdyno's dataset tpcb scale=1" in bigger.err
+    assert bigger.code == 0 and tells(bigger.err, "progress-replacing")
     assert server.sql("select count(*) from pgbench_accounts", dbname=database) == [(200_000,)]
 
 
@@ -310,7 +311,7 @@ def test_a_kill_leaves_a_readable_directory_and_the_next_run_cleans_up(tmp_path:
     assert found is not None and found.committed == sum(r.committed for r in data.series[1] if r.phase == "measure")
     assert found.latency.count > 0 and found.tps > 0
     reported = pgdyno("report", run)
-    assert reported.code == 0 and "the run was interrupted" in reported.out, reported
+    assert reported.code == 0 and tells(reported.out, "caveat-interrupted"), reported
     wait_until(lambda: not any("postgres" in s for s in left_behind()), 20)
     assert not any("postgres" in s for s in left_behind()), "the server dies with pgdyno"
     pgdyno("run", "quick", "--embedded", *SHORT, "--runs", tmp_path / "next")

@@ -18,6 +18,7 @@ from pgdyno.cluster.network import Network
 
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.folders import reachable
+from tests.support.tells import tells
 
 pytestmark = pytest.mark.slow
 needs_network = pytest.mark.skipif(not networks.is_possible(), reason="network namespaces need root, ip and setpriv")
@@ -136,7 +137,7 @@ def test_without_a_network_of_their_own(tmp_path: Path, base: Path, monkeypatch:
     assert float(waiting["ANY 1 (*)"]) > 0
     (tmp_path / "slow.toml").write_text(TEXT.replace("ROUND_TRIPS", "round_trip_ms = [5]"))
     refused = pgdyno("run", tmp_path / "slow.toml", "--runs", tmp_path / "slow")
-    assert refused.code == 5 and "needs hosts of its own" in refused.err
+    assert refused.code == 5 and tells(refused.err, "error-axes-round-trip-ms-slower")
 
 
 @needs_network

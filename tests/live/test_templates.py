@@ -20,6 +20,7 @@ from pgdyno.cluster.account import owner_of
 
 from tests.support.cli import PGDYNO, SHORT, Result, environment, pgdyno
 from tests.support.server import Server
+from tests.support.tells import tells
 from tests.support.waiting import wait_until
 
 
@@ -104,7 +105,7 @@ def test_a_snapshot_is_restored_as_often_as_needed(loaded: Path, folder: Path) -
     for copy in (folder / "a", folder / "b"):
         assert pgdyno("cluster", "stop", copy).out == "stopped\n"
     again = cluster("restore", name, folder / "a", store=store)
-    assert again.code == 3 and "is not empty" in again.err
+    assert again.code == 3 and tells(again.err, "error-not-empty")
     taken = cluster("snapshot", loaded, store=store)
     assert taken.code == 3 and "already" in taken.err
     assert cluster("drop", name, store=store).code == 0
@@ -182,9 +183,9 @@ def test_runs_begin_from_templates(folder: Path) -> None:
     env = environment(PGDYNO_TEMPLATES=str(folder / "for-runs"))
     args = ("run", "quick", *SHORT, "--embedded", "--runs", folder / "runs")
     kept = pgdyno(*args, "--templates", "keep", env=env)
-    assert kept.code == 0 and "kept as the template tpcb-scale=1-pg18" in kept.err, kept.err
+    assert kept.code == 0 and tells(kept.err, "progress-kept-template"), kept.err
     used = pgdyno(*args, "--json", env=env)
-    assert used.code == 0 and "from the template tpcb-scale=1-pg18" in used.err and "found in" in used.err
+    assert used.code == 0 and tells(used.err, "progress-from-template") and "found in" in used.err
     assert used.json["manifest"]["dataset"]["loaded"] is False
     without = pgdyno(*args, "--templates", "off", env=env)
     assert without.code == 0 and "template" not in without.err and "creating" in without.err

@@ -29,6 +29,7 @@ from pgdyno.store import reading
 
 from tests.support import reports, synthetic
 from tests.support.synthetic import row
+from tests.support.tells import tells
 from tests.unit.test_bending import trial
 from tests.unit.test_judging import ar1
 
@@ -114,7 +115,7 @@ def test_such_a_trial_is_named_first_and_is_in_no_verdict(tmp_path: Path) -> Non
     assert next(r for r in rows if r.figure.name == "TPS").comparison.n_b == 3
     seen = view.build(RunAnalysis(data), with_charts=False)
     first = i18n.text(seen.answer[0])
-    assert "no one figure holds: throughput fell from 1,0" in first and "(2 of 5 trials)" in first
+    assert tells(first, "answer-no-one-level") and "(2 of 5 trials)" in first
     detail = seen.table("detail")
     assert detail is not None
     p99 = detail.keys.index("p99 ms")
@@ -174,7 +175,7 @@ def test_advice_is_of_what_somebody_would_do(tmp_path: Path) -> None:
     assert any("the same with --restarts 5 (about " in s for s in few), few
     assert not any(re.search(r"--restarts (?!5 )|\d+ (h|days)\b", s) for s in few), few
     hopeless = said(1, 8, 0.5)
-    assert any("below what this machine can tell" in s or "differ too much" in s for s in hopeless), hopeless
+    assert any(tells(s, "advice-below") or tells(s, "advice-disturbed") for s in hopeless), hopeless
     assert not any(re.search(r"\d+ (h|days)\b|--repetitions \d{3}", s) for s in hopeless), hopeless
 
 
@@ -204,14 +205,14 @@ def test_a_run_that_lies_apart_is_named_with_its_reason(tmp_path: Path) -> None:
     beside = made("loud", 400, Caveat.BESIDE_ANOTHER)
     found = runs.compare_runs([a], [b], ("TPS",), others=[[*usual, beside]])
     (said,) = [w for w in reports.words(found.warnings) if "lies apart" in w]
-    assert beside.path in said and "another pgdyno was at work" in said and "400 TPS" in said
+    assert beside.path in said and tells(said, "caveat-beside-another") and "400 TPS" in said
     width = found.rows[0].comparison.high / found.rows[0].comparison.low
     assert width == pytest.approx(calm.rows[0].comparison.high / calm.rows[0].comparison.low)
     # No reason is known: the next may be as loud, so it counts, and is named.
     loud = made("loud2", 400)
     found = runs.compare_runs([a], [b], ("TPS",), others=[[*usual, loud]])
     (said,) = [w for w in reports.words(found.warnings) if "lies apart" in w]
-    assert loud.path in said and "No reason is recorded" in said
+    assert loud.path in said and tells(said, "apart-unknown")
     assert found.rows[0].comparison.high / found.rows[0].comparison.low > 2 * width
 
 

@@ -12,6 +12,7 @@ from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
 
 from tests.support import synthetic
+from tests.support.tells import tells
 
 POD, SERVER = "kubepods/pod1", "kubepods/pod1/server"
 
@@ -144,5 +145,5 @@ def test_a_server_that_is_held_back_is_named(tmp_path: Path, held: float, thrott
     # Nor is it a matter of connections, of which there are eight a core.
     assert [f.cause for f in findings if f.cause in ("cpu-quota", "connections")] == (found or ["connections"])
     if found:
-        assert "limit of 0.5 CPUs throttles the server in 90% of its periods" in findings[0].sentence
+        assert tells(findings[0].sentence, "cpu-quota", allowed="0.5")
         assert findings[0].cause == "cpu-quota" and findings[0].cost.mean == pytest.approx(0.75)

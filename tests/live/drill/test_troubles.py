@@ -18,6 +18,7 @@ from pgdyno.replication.cluster import ReplicatedCluster
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.drills import drilled, needs_network
 from tests.support.folders import reachable
+from tests.support.tells import tells
 from tests.support.waiting import wait_until
 
 
@@ -188,5 +189,5 @@ def test_what_makes_no_sense_breaks_nothing(cluster: Path, arguments: list[str],
 @pytest.mark.slow
 def test_only_clusters_of_ours_are_broken(tmp_path: Path) -> None:
     done = pgdyno("drill", tmp_path)
-    assert done.code == 3 and "holds no cluster with standbys" in done.err
+    assert done.code == 3 and tells(done.err, "error-holds-no-cluster-standbys-no")
     assert "kill-primary" in pgdyno("drill", "--list").out
