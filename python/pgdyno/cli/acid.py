@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pgdyno import engine
-from pgdyno.cli import as_json, console
+from pgdyno.cli import as_json, console, streams
 from pgdyno.cli.cluster import settings_of
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
@@ -29,7 +29,7 @@ from pgdyno.errors import ClusterError, TargetError, UsageError, msg
 from pgdyno.format import one_line
 from pgdyno.load import find, loader
 from pgdyno.load.claim import Claim
-from pgdyno.message import counted, message
+from pgdyno.message import Message, counted, message
 from pgdyno.run.durability import Durability, killed_under_load
 from pgdyno.run.workloads import listing
 from pgdyno.spec.experiment import Tpcc
@@ -157,25 +157,30 @@ def _show(found: _Found, isolation: str, json_output: bool) -> None:
         as_json.write(facts | {"durability": None if d is None else d.as_json()})
         return
     out = console.output()
-    shown = Table(box=box.SIMPLE_HEAD, title=f"At {isolation.upper()}", title_justify="left")
-    for name in ("clause", "test", "", "seen"):
-        shown.add_column(name)
+    shown = Table(
+        box=box.SIMPLE_HEAD, title=streams.written(msg("acid-level", level=isolation.upper())), title_justify="left"
+    )
+    for name in ("column-clause", "heading-acid-test", "", "heading-acid-seen"):
+        shown.add_column(name and streams.written(Message(name)))
     for t in found.tests:
-        verdict = Text("passed", style="green") if t.passed else Text("not passed", style="red")
+        verdict = (
+            Text(streams.written(msg("acid-passed")), style="green")
+            if t.passed
+            else Text(streams.written(msg("acid-not-passed")), style="red")
+        )
         shown.add_row(t.clause, t.title, verdict, t.seen)
     out.print(shown)
     if broken := [c for c in found.checks if not c.holds]:
         show_checked(broken)
     else:
-        out.print(f"Consistent afterwards: {len(found.checks)} of {len(found.checks)} conditions of clause 3.3.2 hold.")
+        out.print(streams.written(msg("acid-consistent", n_checks=len(found.checks))))
     if d is None:
         return
     style = "red" if d.lost else "green"
-    text = f"Killed under load: of {d.acknowledged:,} acknowledged orders {d.lost:,} are lost"
-    out.print(Text(f"{text}; recovered in {d.recovery_s:.1f} s.", style=style))
+    killed = msg("acid-killed", acknowledged=f"{d.acknowledged:,}", lost=f"{d.lost:,}", seconds=f"{d.recovery_s:.1f}")
+    out.print(Text(streams.written(killed), style=style))
     for number, warehouse, district, order in d.examples:
-        out.print(f"  lost: order {order} of set {number}, warehouse {warehouse}, district {district}")
-    out.print(
-        f"{d.unacknowledged:,} more are there whose connection was lost before the answer. All processes were killed "
-        "at once; the kernel's memory survives that, so what the device keeps in a power cut is not tested."
-    )
+        out.print(
+            streams.written(msg("acid-lost-order", order=order, number=number, warehouse=warehouse, district=district))
+        )
+    out.print(streams.written(msg("acid-unacknowledged", unacknowledged=f"{d.unacknowledged:,}")))

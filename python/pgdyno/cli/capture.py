@@ -15,6 +15,7 @@ from pgdyno.capture import logs, statements
 from pgdyno.capture.catalog import Catalog
 from pgdyno.capture.statements import Capture
 from pgdyno.capture.write import write
+from pgdyno.cli import streams
 from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.remedies import remedy_for
@@ -47,11 +48,19 @@ def main(
         raise TargetError(msg("error-capture-failed", reason=reason), remedy_for(reason, e.sqlstate)) from e
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     file = write(found, output, source=source, when=when, what=what, read_only=read_only, times=times)
-    pace = f"; {found.pace.tps:,.4g} a second" if found.pace is not None else ""
-    sys.stdout.write(
-        f"{len(found.scripts)} scripts, {found.covered * 100:.0f}% of {what}{pace}; {len(found.left_out)} left out\n"
-        f"written: {file}; what the scripts do not keep: {output / 'README.md'}\n"
+    lines = (
+        msg(
+            "capture-found",
+            scripts=len(found.scripts),
+            share=f"{found.covered * 100:.0f}%",
+            what=what,
+            pace=msg("capture-pace", tps=f"{found.pace.tps:,.4g}") if found.pace is not None else "",
+            left_out=len(found.left_out),
+        ),
+        msg("capture-written", file=file, readme=output / "README.md"),
     )
+    for line in lines:
+        sys.stdout.write(f"{streams.written(line)}\n")
     return 0
 
 

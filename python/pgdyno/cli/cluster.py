@@ -16,7 +16,7 @@ from psycopg.conninfo import make_conninfo
 from rich import box
 from rich.table import Table
 
-from pgdyno.cli import console
+from pgdyno.cli import console, streams
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cluster import administration, binaries, datadir, templates
@@ -30,6 +30,7 @@ from pgdyno.collect import host
 from pgdyno.errors import RefusedError, UsageError, msg
 from pgdyno.load.dataset import mark_of
 from pgdyno.load.units import pg_size
+from pgdyno.message import Message, Text, listed
 from pgdyno.stream.events import DatasetDone, DatasetProgress
 
 _out = console.output()
@@ -70,9 +71,9 @@ def create(folder: Path, clients: int, given: list[str], checksums: bool | None,
     with stoppable():
         cluster.create(settings, pg_bin=pg_bin, checksums=checksums)
     _say(
-        f"created: {cluster.base}",
-        f"start it:  pgdyno cluster start {folder}",
-        f"fill it:   pgdyno load tpcb --scale 10 --data {folder}",
+        msg("cluster-created", base=cluster.base),
+        msg("cluster-hint-start", folder=folder),
+        msg("cluster-hint-load", folder=folder),
     )
     return 0
 
@@ -82,7 +83,7 @@ def start(folder: Path) -> int:
     cluster = ManagedCluster(folder)
     with stoppable():
         cluster.start()
-    _say(f"started; --target {_to_type(cluster.layout.target)}")
+    _say(msg("cluster-started", to_type=_to_type(cluster.layout.target)))
     return 0
 
 
@@ -97,7 +98,7 @@ def stop(folder: Path) -> int:
     cluster = ManagedCluster(folder)
     with stoppable():
         cluster.stop()
-    _say("stopped")
+    _say(msg("cluster-stopped"))
     return 0
 
 
@@ -123,11 +124,12 @@ def status(folder: Path, json_output: bool) -> int:
     if json_output:
         sys.stdout.write(json.dumps(facts, indent=2) + "\n")
         return 0
-    reach = f"runs as process {pid}; --target {_to_type(cluster.layout.target)}"
+    reach = msg("cluster-runs", pid=pid, target=_to_type(cluster.layout.target))
+    holds = msg("cluster-holds", names=", ".join(names)) if names else msg("cluster-holds-none")
     _say(
-        f"PostgreSQL {facts['version']} in {cluster.base}: {pg_size(size)}",
-        *([reach, f"holds {', '.join(names) or 'no dataset'}"] if pid is not None else ["stopped"]),
-        f"log: {cluster.layout.log}",
+        msg("cluster-server", facts=facts["version"], base=cluster.base, pg_size=pg_size(size)),
+        *([reach, holds] if pid is not None else [msg("cluster-stopped")]),
+        msg("cluster-log", log=cluster.layout.log),
     )
     return 0
 
@@ -136,7 +138,7 @@ def destroy(folder: Path) -> int:
     """Remove the cluster and return the exit code."""
     with stoppable():
         ManagedCluster(folder).destroy()
-    _say(f"removed {folder}")
+    _say(msg("cluster-removed", folder=folder))
     return 0
 
 
@@ -166,7 +168,15 @@ def snapshot(folder: Path, name: str | None, store: Path | None, online: bool, p
                 datasets, version, settings = _contents(server.target)
             with _watching("snapshot") as watch:
                 template, copied = shelf.add(directory, datasets, version, settings, name=name, watch=watch)
-    _say(f"{template.name}: {_how(copied)} in {time.monotonic() - began:.2f} s, in {shelf.folder}")
+    _say(
+        msg(
+            "cluster-snapshot",
+            name=template.name,
+            how=_how(copied),
+            value=f"{time.monotonic() - began:.2f}",
+            folder=shelf.folder,
+        )
+    )
     return 0
 
 
@@ -188,8 +198,8 @@ def restore(name: str, folder: Path, store: Path | None, pg_bin: Path | None) ->
             cluster.abandon()
             raise
     _say(
-        f"restored {name}: {_how(copied)} in {time.monotonic() - began:.2f} s",
-        f"start it:  pgdyno cluster start {folder}",
+        msg("cluster-restored", name=name, how=_how(copied), value=f"{time.monotonic() - began:.2f}"),
+        msg("cluster-hint-start", folder=folder),
     )
     return 0
 
@@ -202,11 +212,12 @@ def list_(store: Path | None, json_output: bool) -> int:
         sys.stdout.write(json.dumps([asdict(t) for t in found], indent=2) + "\n")
         return 0
     if not found:
-        _say(f"no templates in {shelf.folder}")
+        _say(msg("cluster-no-templates", folder=shelf.folder))
         return 0
     table = Table(box=box.SIMPLE_HEAD)
-    for column in ("template", "server", "bytes", "kept since"):
-        table.add_column(column, justify="right" if column == "bytes" else "left", overflow="fold")
+    for column in ("heading-template", "column-server", "column-bytes", "heading-kept-since"):
+        right = column == "column-bytes"
+        table.add_column(streams.written(Message(column)), justify="right" if right else "left", overflow="fold")
     for t in found:
         table.add_row(t.name, t.version.split(" ")[0], pg_size(t.bytes), t.created[:16].replace("T", " "))
     _out.print(table)
@@ -218,7 +229,7 @@ def drop(name: str, store: Path | None) -> int:
     shelf = templates.Store(templates.store_folder(store))
     with stoppable():
         shelf.drop(name)
-    _say(f"dropped {name}")
+    _say(msg("cluster-dropped", name=name))
     return 0
 
 
@@ -257,15 +268,15 @@ def _watching(phase: str) -> Iterator[Callable[[int], object]]:
         stream.close()
 
 
-def _how(copied: Copied) -> str:
+def _how(copied: Copied) -> Text:
     parts = []
     if copied.shared_bytes:
-        parts.append(f"{pg_size(copied.shared_bytes)} shared by reflink")
+        parts.append(msg("cluster-shared", size=pg_size(copied.shared_bytes)))
     if copied.copied_bytes:
-        parts.append(f"{pg_size(copied.copied_bytes)} copied")
-    return ", ".join(parts)
+        parts.append(msg("cluster-copied", size=pg_size(copied.copied_bytes)))
+    return listed(parts)
 
 
-def _say(*lines: str) -> None:
+def _say(*lines: Text | str) -> None:
     for line in lines:
-        _out.print(line, soft_wrap=True)
+        _out.print(line if isinstance(line, str) else streams.written(line), soft_wrap=True)

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pgdyno import i18n
-from pgdyno.cli import console
+from pgdyno.cli import console, streams
 from pgdyno.cli.console import command_line
 from pgdyno.cli.options import language
 from pgdyno.cli.requests import DrillRequest
@@ -35,7 +35,7 @@ from pgdyno.drill.verdict import Verdict
 from pgdyno.errors import PgdynoError, RefusedError, UsageError, msg
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated
-from pgdyno.message import Name, counted, message
+from pgdyno.message import Message, Name, counted, message
 from pgdyno.replication import following, record, roles
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.report.cells import column
@@ -51,10 +51,11 @@ REPORT = "report.html"
 def list_faults() -> int:
     """Each with what must come of it."""
     table = Table(box=box.SIMPLE_HEAD)
-    for name in ("fault", "what is done", "with ANY 1 of two standbys"):
-        table.add_column(name)
+    for name in ("column-fault", "heading-fault-done", "heading-fault-expected"):
+        table.add_column(streams.written(Message(name)))
     for f in FAULTS.values():
-        table.add_row(f.name, f.what, f.expected)
+        done, expected = Message(f"fault-done-{f.name}"), Message(f"fault-expected-{f.name}")
+        table.add_row(f.name, streams.written(done), streams.written(expected))
     _out.print(table)
     return 0
 
@@ -112,19 +113,21 @@ def _mend(folder: Path) -> None:
     """Bring a cluster whose drill was stopped to an order, or say what does."""
     err = console.errors()
     command = f"pgdyno cluster repair {folder}"
-    err.print("stopped: mending the cluster (Ctrl-C again leaves it as it is)", markup=False, soft_wrap=True)
+    err.print(streams.written(msg("drill-mending")), markup=False, soft_wrap=True)
     try:
         cluster = ReplicatedCluster(folder)
         roles.repair(cluster)
         following.wait_receiving(cluster)
     except (PgdynoError, psycopg.Error) as e:
-        err.print(f"it could not be mended: {one_line(e)}. Try: {command}", markup=False, soft_wrap=True)
+        err.print(
+            streams.written(msg("drill-not-mended", reason=one_line(e), command=command)), markup=False, soft_wrap=True
+        )
     except BaseException:
-        err.print(f"left as it is, perhaps without a primary. What mends it: {command}", markup=False, soft_wrap=True)
+        err.print(streams.written(msg("drill-left", command=command)), markup=False, soft_wrap=True)
         raise
     else:
         primary = ReplicatedCluster(folder).primary.name
-        err.print(f"the cluster is whole: {primary} is the primary", markup=False, soft_wrap=True)
+        err.print(streams.written(msg("drill-whole", primary=primary)), markup=False, soft_wrap=True)
 
 
 def _report_what_there_is(place: Path) -> None:
@@ -135,7 +138,7 @@ def _report_what_there_is(place: Path) -> None:
     if any(r.audit is not None for _, _, rounds in found.rounds for r in rounds):
         _end(found, json_output=False)
     else:
-        console.errors().print(f"no round came to its end; its records are in {place}", markup=False, soft_wrap=True)
+        console.errors().print(streams.written(msg("drill-none-ended", place=place)), markup=False, soft_wrap=True)
 
 
 def report(folder: Path, *, json_output: bool, lang: str = "en") -> int:
@@ -172,7 +175,7 @@ def _foreign(file: Path, r: DrillRequest, options: Options) -> Drill:
 
         def show_roles() -> None:
             shown = ", ".join(f"{m.name}: {m.seen.role}" for m in members.members)
-            console.errors().print(f"stopped; the members now: {shown}", markup=False, soft_wrap=True)
+            console.errors().print(streams.written(msg("drill-members-now", shown=shown)), markup=False, soft_wrap=True)
 
         return _run(foreign.ForeignTarget(members), names, r, options, (), show_roles)
 

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from pgdyno.cli import console
+from pgdyno.cli import console, streams
 from pgdyno.cli.replication import at_work, watching
 from pgdyno.errors import ClusterError, msg
 from pgdyno.format import size
@@ -27,12 +27,26 @@ def snapshot(folder: Path, keep: int | None) -> int:
             raise ClusterError(fails, msg("remedy-mend-archive-first-snapshot-needs"))
         found = flashback.take(cluster, lambda n: watch("a standby", n))
         pruned = None if keep is None else flashback.prune(cluster, keep)
-    how = f"{size(found.shared_bytes)} shared" if found.shared_bytes else f"{size(found.copied_bytes)} copied"
+    how = (
+        msg("cluster-shared", size=size(found.shared_bytes))
+        if found.shared_bytes
+        else msg("cluster-copied", size=size(found.copied_bytes))
+    )
     _out.print(
-        f"{found.folder.name}: {found.member} at {found.stop_lsn}, {how} in {found.seconds:.2f} s", soft_wrap=True
+        streams.written(
+            msg(
+                "flashback-snapshot",
+                name=found.folder.name,
+                member=found.member,
+                stop_lsn=found.stop_lsn,
+                how=how,
+                seconds=f"{found.seconds:.2f}",
+            )
+        ),
+        soft_wrap=True,
     )
     if pruned is not None:
-        _out.print(f"removed {pruned[0]} older snapshots and {pruned[1]} archived segments from before the first kept")
+        _out.print(streams.written(msg("flashback-pruned", pruned=pruned[0], pruned2=pruned[1])))
     return 0
 
 
@@ -46,21 +60,29 @@ def main(folder: Path, to: str, into: Path, timeline: str, *, json_output: bool)
     if json_output:
         sys.stdout.write(json.dumps(found.as_json(), indent=2) + "\n")
     else:
-        lines = [f"{found.folder}: from {found.snapshot} in {found.seconds:.1f} s; {found.stopped}"]
+        restored = msg(
+            "flashback-restored",
+            folder=found.folder,
+            snapshot=found.snapshot,
+            seconds=f"{found.seconds:.1f}",
+            stopped=found.stopped,
+        )
+        lines = [streams.written(restored)]
         if found.last_transaction:
-            lines.append(f"its last transaction is of {found.last_transaction}")
-        lines += [f"{name}: {n:,} rows" for name, n in list(found.rows.items())[:_SHOWN]]
+            lines.append(streams.written(msg("flashback-last", last_transaction=found.last_transaction)))
+        lines += [
+            streams.written(msg("flashback-rows", name=name, n=f"{n:,}"))
+            for name, n in list(found.rows.items())[:_SHOWN]
+        ]
         if len(found.rows) > _SHOWN:
-            lines.append(f"... and {len(found.rows) - _SHOWN} tables more")
+            lines.append(streams.written(msg("flashback-more-tables", value=len(found.rows) - _SHOWN)))
         if found.ledger is not None:
             here, there = found.ledger
-            whole = "of each client the first" if not found.torn else f"of {found.torn} clients NOT the first"
-            lines.append(f"ledger of drills: {here:,} rows, the cluster has {there:,} now; {whole}")
+            whole = msg("flashback-not-first", n=found.torn) if found.torn else msg("flashback-first")
+            lines.append(streams.written(msg("flashback-ledger", here=f"{here:,}", there=f"{there:,}", whole=whole)))
             if found.lost_since:
-                lines.append(f"{found.lost_since:,} rows are here that the cluster has lost since")
-        lines.append(
-            f'it runs: --target "host={found.folder}/socket user=postgres"; pgdyno cluster stop {found.folder}'
-        )
+                lines.append(streams.written(msg("flashback-lost-since", lost_since=f"{found.lost_since:,}")))
+        lines.append(streams.written(msg("flashback-runs", folder=found.folder)))
         for line in lines:
             _out.print(line, soft_wrap=True)
     if found.torn:

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pgdyno.cli import console
+from pgdyno.cli import console, streams
 from pgdyno.cluster.network import Links, Network
 from pgdyno.errors import RefusedError, UsageError, msg
 from pgdyno.format import integer, size
 from pgdyno.interrupt import Terminated, signals_held, signals_raise
+from pgdyno.message import listed
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.spec.values import size_bytes
 
@@ -34,18 +35,23 @@ def main(
     limit = _bytes(rate)
     with signals_raise():
         with _cut(network, pairs) if cut else _slowed(network, pairs, round_trip_ms / 1e3, limit) as links:
-            slower = [f"{round_trip_ms:g} ms more a round trip"] if round_trip_ms else []
-            slower += [f"{size(limit)}/s each way"] if limit else []
-            until = f"for {seconds:g} s" if seconds is not None else "until Ctrl-C"
-            _out.print(f"{named}: {'cut' if cut else ', '.join(slower)}, {until}", soft_wrap=True)
+            slower = [msg("link-slower", ms=f"{round_trip_ms:g}")] if round_trip_ms else []
+            slower += [msg("link-rate", size=size(limit))] if limit else []
+            until = msg("link-until-stopped") if seconds is None else msg("link-seconds", seconds=f"{seconds:g}")
+            how = msg("link-cut") if cut else listed(slower)
+            _out.print(streams.written(msg("link-changed", pairs=named, how=how, until=until)), soft_wrap=True)
             # Ctrl-C is the way to end it.
             with suppress(KeyboardInterrupt, Terminated):
                 _wait(seconds)
             carried = links.counts() if links is not None else None
         if carried is not None:
             packets, moved, dropped = carried
-            _out.print(f"carried {integer(packets)} packets, {size(moved)}; dropped {integer(dropped)}")
-        _out.print("as it was", soft_wrap=True)
+            _out.print(
+                streams.written(
+                    msg("link-carried", integer=integer(packets), moved=size(moved), integer2=integer(dropped))
+                )
+            )
+        _out.print(streams.written(msg("link-restored")), soft_wrap=True)
     return 0
 
 

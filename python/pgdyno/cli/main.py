@@ -10,6 +10,7 @@ import typer
 from pgdyno.cli import streams, verbs_drill, verbs_judge, verbs_load, verbs_run
 from pgdyno.cli.cluster_app import cluster
 from pgdyno.cli.help import SHORT, Command
+from pgdyno.cli.options import language
 from pgdyno.cli.tpcc_app import tpcc
 
 #: What EAGAIN is about where a process or a thread is started.
@@ -49,6 +50,9 @@ def common(
         bool,
         typer.Option("--version", "-V", help="Print the version and exit.", is_eager=True, callback=_version),
     ] = False,
+    lang: Annotated[
+        str | None, typer.Option(help="Language of all output: en or zh. Default: from the locale.", metavar="LANG")
+    ] = None,
 ) -> None:
     """Handle the options common to all commands, and remove folders of killed pgdyno processes.
 
@@ -57,6 +61,8 @@ def common(
     """
     from pgdyno.cluster import registry
 
+    if lang is not None:
+        language(lang)
     if not registry.is_empty():
         from pgdyno.cluster import leftovers
 

@@ -7,6 +7,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from pgdyno.cli import streams
 from pgdyno.errors import UsageError, msg
 
 _HEAD = """\
@@ -147,5 +148,6 @@ def main(path: Path, kind: str, source: str | None = None) -> int:
     for each, text in texts.items():
         with each.open("x", encoding="utf-8") as f:
             f.write(text)
-    sys.stdout.write(f"written: {', '.join(map(str, texts))}\nlook:    pgdyno plan {path}\n")
+    for line in (msg("new-written", files=", ".join(map(str, texts))), msg("new-look", file=path)):
+        sys.stdout.write(f"{streams.written(line)}\n")
     return 0

@@ -276,12 +276,12 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", 
 
 
 def language(lang: str | None) -> str:
-    """Return the language of the output. Raise UsageError."""
+    """Return the language of the output: the one given here, before the verb, or by the locale. Raise UsageError."""
     from pgdyno import i18n
     from pgdyno.errors import UsageError, msg
 
     try:
-        found = streams.language = i18n.chosen(lang)
+        found = streams.language = i18n.chosen(lang or streams.language)
         return found
     except ValueError as e:
         raise UsageError(

@@ -15,7 +15,8 @@ import psycopg
 from rich import box
 from rich.table import Table
 
-from pgdyno.cli import console
+from pgdyno import i18n
+from pgdyno.cli import console, streams
 from pgdyno.cli.cluster import settings_of
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
@@ -23,6 +24,7 @@ from pgdyno.cluster import network as networks
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError, msg
 from pgdyno.format import one_line
 from pgdyno.load.units import pg_size
+from pgdyno.message import Message, Name, Text, counted
 from pgdyno.replication import (
     archives,
     build,
@@ -70,7 +72,7 @@ def create(
     use_namespaces = networks.is_possible() if network is None else network
     began = time.monotonic()
     if network is None and not use_namespaces and os.geteuid() == 0:
-        _say("no network namespaces: the programs ip (iproute2) and setpriv are not here, so links cannot be cut")
+        _say(msg("cluster-no-namespaces"))
     if pooler:
         # Before anything is made.
         pgbouncer.find()
@@ -95,14 +97,20 @@ def create(
                 # What a crash leaves is to be repaired; a mistake leaves nothing.
                 build.destroy(cluster)
                 raise
-    where = "each in a network namespace" if cluster.network else "on 127.0.0.1"
+    where = msg("cluster-in-namespaces" if cluster.network else "cluster-on-loopback")
     _say(
-        f"created: {cluster.base}: {cluster.record.primary} and {standbys} standby{'s' if standbys > 1 else ''}, "
-        f"{where}, in {time.monotonic() - began:.1f} s",
+        msg(
+            "cluster-members-created",
+            base=cluster.base,
+            primary=cluster.record.primary,
+            standbys=counted("n-standbys", standbys),
+            where=where,
+            seconds=f"{time.monotonic() - began:.1f}",
+        ),
         *(_backed_up(b) for b in backups),
         *_pooler_words(cluster),
-        f"see it:    pgdyno cluster status {folder}",
-        f"break it:  pgdyno drill {folder} --fault kill-primary",
+        msg("cluster-hint-status", folder=folder),
+        msg("cluster-hint-drill", folder=folder),
     )
     return 0
 
@@ -127,8 +135,8 @@ def start(folder: Path) -> int:
     with at_work(folder) as cluster:
         left = lifecycle.start_members(cluster)
     for name in left:
-        _say(f"! {name} cannot go on as it is and is left stopped: pgdyno cluster rejoin {folder} {name}")
-    _say(f"started; the primary is {cluster.record.primary}; --target {_shown(cluster)}")
+        _say(msg("cluster-left-stopped", name=name, folder=folder))
+    _say(msg("cluster-members-started", primary=cluster.record.primary, shown=_shown(cluster)))
     return 1 if left else 0
 
 
@@ -136,7 +144,7 @@ def stop(folder: Path) -> int:
     """Stop all members of the cluster."""
     with stoppable(), record.locked(folder):
         lifecycle.stop_members(ReplicatedCluster(folder))
-    _say("stopped")
+    _say(msg("cluster-stopped"))
     return 0
 
 
@@ -145,7 +153,7 @@ def destroy(folder: Path) -> int:
     with stoppable(), record.locked(folder):
         cluster = ReplicatedCluster(folder)
         build.destroy(cluster)
-    _say(f"removed {cluster.base}")
+    _say(msg("cluster-removed-base", base=cluster.base))
     return 0
 
 
@@ -165,18 +173,22 @@ def status(folder: Path, json_output: bool) -> int:
             else {"host": cluster.pooler.address, "port": cluster.pooler.port, "process": cluster.pooler.process_id},
             "unfinished": cluster.record.unfinished[0] if cluster.record.unfinished else None,
             "members": [s.as_json() for s in states],
-            "troubles": troubles,
+            "troubles": [i18n.text(t) for t in troubles],
         }
         sys.stdout.write(json.dumps(facts, indent=2) + "\n")
         return 1 if troubles else 0
-    sync = cluster.record.synchronous_standby_names or "none: standbys are asynchronous"
-    _say(f"{cluster.base}: synchronous_standby_names {sync}")
+    sync = cluster.record.synchronous_standby_names or msg("cluster-async")
+    _say(msg("cluster-sync", base=cluster.base, sync=sync))
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("member", "role", "address", "TLI", "LSN", "lag bytes", "lag s", "sync"):
-        right = column in ("TLI", "lag bytes", "lag s")
-        table.add_column(column, justify="right" if right else "left", no_wrap=True)
+    for column in ("heading-member", "heading-role", "heading-address"):
+        table.add_column(streams.written(Message(column)), no_wrap=True)
+    table.add_column("TLI", justify="right", no_wrap=True)
+    table.add_column("LSN", no_wrap=True)
+    for column in ("heading-lag-bytes", "heading-lag-s"):
+        table.add_column(streams.written(Message(column)), justify="right", no_wrap=True)
+    table.add_column(streams.written(Message("heading-synchronous")), no_wrap=True)
     for s in states:
-        streams = "" if s.role != "standby" else s.sync_state or "does not stream"
+        synchronous = "" if s.role != "standby" else s.sync_state or "does not stream"
         table.add_row(
             s.name,
             s.role,
@@ -185,11 +197,10 @@ def status(folder: Path, json_output: bool) -> int:
             s.lsn,
             "" if s.lag_bytes is None else f"{s.lag_bytes:,}",
             "" if s.lag_s is None or s.lag_bytes is None else f"{s.lag_s:.1f}",
-            streams,
+            synchronous,
         )
     _out.print(table)
-    for line in [*_pooler_words(cluster), *(f"! {line}" for line in troubles)]:
-        _say(line)
+    _say(*_pooler_words(cluster), *(f"! {streams.written(t)}" for t in troubles))
     if not troubles:
         _say(f"--target {_shown(cluster)}")
     return 1 if troubles else 0
@@ -201,8 +212,13 @@ def switchover(folder: Path, to: str) -> int:
         old, began = cluster.record.primary, time.monotonic()
         done = roles.switchover(cluster, to=to, watch=watch)
     _say(
-        f"{done.member} is the primary, {old} follows it: promoted in {done.seconds:.2f} s, "
-        f"{time.monotonic() - began:.1f} s in all"
+        msg(
+            "cluster-switched",
+            member=done.member,
+            old=old,
+            seconds=f"{done.seconds:.2f}",
+            value=f"{time.monotonic() - began:.1f}",
+        )
     )
     return 0
 
@@ -218,8 +234,8 @@ def failover(folder: Path, to: str, *, force: bool) -> int:
             raise RefusedError(f"{cluster.primary.name} {how}", msg("remedy-pgdyno-cluster-switchover-loses-nothing"))
         done = roles.failover(cluster, to=to, force=force, watch=watch)
     _say(
-        f"{done.member} is the primary: promoted in {done.seconds:.2f} s; compared {' and '.join(done.seen)}",
-        f"the old one comes back by: pgdyno cluster rejoin {folder}",
+        msg("cluster-failed-over", member=done.member, seconds=f"{done.seconds:.2f}", seen=" and ".join(done.seen)),
+        msg("cluster-hint-rejoin", folder=folder),
     )
     return 0
 
@@ -248,7 +264,7 @@ def repair(folder: Path) -> int:
         done = roles.repair(cluster, watch)
         following.wait_receiving(cluster)
         fails = archives.failing(cluster.primary.local)
-    _say(*(done or ["nothing was to be done"]), *([fails] if fails else []))
+    _say(*done, *([] if done else [msg("cluster-nothing-to-repair")]), *([fails] if fails else []))
     return 1 if fails else 0
 
 
@@ -283,39 +299,39 @@ def refuse_unfinished(cluster: ReplicatedCluster) -> None:
         )
 
 
-def _troubles(cluster: ReplicatedCluster, states: list[state.State]) -> list[str]:
-    found = []
+def _troubles(cluster: ReplicatedCluster, states: list[state.State]) -> list[Text]:
+    found: list[Text] = []
     if record.is_locked(cluster.base):
-        found.append("another pgdyno is at work on it")
+        found.append(msg("cluster-busy"))
     else:
-        found += [f"{line}: pgdyno cluster repair {cluster.base}" for line in leftovers.every(cluster)]
+        found += [Name(f"{line}: pgdyno cluster repair {cluster.base}") for line in leftovers.every(cluster)]
     if all(s.role == "stopped" for s in states):
-        return [*found, f"all members are stopped: pgdyno cluster start {cluster.base}"]
+        return [*found, msg("cluster-all-stopped", base=cluster.base)]
     primaries = [s.name for s in states if s.role == "primary"]
     if len(primaries) > 1:
-        found.append(f"split brain: {' and '.join(primaries)} take writes: pgdyno cluster repair {cluster.base}")
+        found.append(msg("cluster-split-brain", names=" and ".join(primaries), base=cluster.base))
     if not primaries:
-        found.append(f"no primary: pgdyno cluster failover {cluster.base}")
+        found.append(msg("cluster-no-primary", base=cluster.base))
     if primaries and (fails := archives.failing(cluster.member(primaries[0]).local)):
-        found.append(fails)
+        found.append(Name(fails))
     for s in states:
         if s.role in ("stopped", "not answering"):
             why = f" ({s.reason})" if s.reason else ""
-            found.append(f"{s.name}: {s.role}{why}")
+            found.append(Name(f"{s.name}: {s.role}{why}"))
         elif s.role == "standby" and s.streaming is None and primaries:
-            found.append(f"{s.name} does not stream: pgdyno cluster rejoin {cluster.base} {s.name}")
+            found.append(msg("cluster-not-streaming", name=s.name, base=cluster.base))
     return found
 
 
-def _pooler_words(cluster: ReplicatedCluster) -> list[str]:
+def _pooler_words(cluster: ReplicatedCluster) -> list[Text]:
     """Return the address of the pooler, and what does not work through it."""
     if (pooler := cluster.pooler) is None:
         return []
     if pooler.process_id is None:
-        return ["pooler: stopped"]
+        return [msg("pooler-stopped")]
     of = pgbouncer.version(pgbouncer.find())
-    how = "" if pgbouncer.prepares(of) else "; without prepared statements (1.21 has them): --protocol extended"
-    return [f"pooler: PgBouncer {of} by transaction, host={pooler.address} port={pooler.port}{how}"]
+    limit = "" if pgbouncer.prepares(of) else msg("pooler-no-prepared")
+    return [msg("pooler-address", version=of, host=pooler.address, port=pooler.port, limit=limit)]
 
 
 def _shown(cluster: ReplicatedCluster) -> str:
@@ -342,6 +358,6 @@ def watching(phase: str) -> Iterator[Callable[[str, int], object]]:
         stream.close()
 
 
-def _say(*lines: str) -> None:
+def _say(*lines: Text | str) -> None:
     for line in lines:
-        _out.print(line, soft_wrap=True)
+        _out.print(line if isinstance(line, str) else streams.written(line), soft_wrap=True)

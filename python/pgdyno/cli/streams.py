@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TextIO, cast
 from pgdyno import exit_handlers
 from pgdyno.errors import PgdynoError
 from pgdyno.format import printable
+from pgdyno.message import Text
 
 #: No message is longer: of a server's or a file's words the beginning says enough.
 _LONGEST = 20_000
@@ -91,6 +92,13 @@ def say(message: str) -> None:
         text = f"{text[:_LONGEST]} … ({len(message):,} characters in all)"
     sys.stderr.write(f"pgdyno: {text}\n")
     sys.stderr.flush()
+
+
+def written(text: Text) -> str:
+    """Write a text in the language of the output."""
+    from pgdyno import i18n
+
+    return i18n.text(text, language or i18n.chosen(None))
 
 
 def say_error(error: PgdynoError) -> None:
