@@ -94,7 +94,7 @@ def test_libpq_is_not_waited_for(tmp_path: Any) -> None:
     with serving(scram("2000000000")) as port:
         target = f"host=127.0.0.1 port={port} user=u dbname=d password=secret"
         done = pgdyno("load", "tpcb", "--target", target, "--connect-timeout", 2, timeout=120, cwd=tmp_path)
-    assert done.code == 3 and tells(done.err, "error-cannot-connect-no-session-within"), done.err
+    assert done.code == 3 and tells(done.err, "error-cannot-connect-no-session-within", timeout_s="2"), done.err
 
 
 @pytest.mark.slow

@@ -121,7 +121,7 @@ def test_a_dataset_of_another_size_goes_only_when_it_may(server: Server, databas
     assert server.sql("select count(*) from pgbench_branches", dbname=database) == [(2,)]
     assert list(tmp_path.iterdir()) == []
     code, said = loaded(server, database, "tpcb", "--scale", "1", "--replace")
-    assert code == 0 and tells(" ".join(said.split()), "progress-replacing")
+    assert code == 0 and tells(" ".join(said.split()), "progress-replacing", what="tpcb scale=2")
     assert server.sql("select count(*) from pgbench_branches", dbname=database) == [(1,)]
 
 

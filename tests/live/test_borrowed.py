@@ -222,7 +222,7 @@ def test_what_a_cluster_has_of_its_own(tmp_path: Path, more: str, message: str) 
     done = pgdyno("plan", _file(tmp_path, HEAD + f'[targets.mine]\ncluster = "/nowhere"\n{more}' + RUN))
     assert done.code == 2 and message in done.err
     done = pgdyno("plan", _file(tmp_path, HEAD + '[targets.mine]\ncluster = "/nowhere"\n' + RUN))
-    assert tells(done.out, "plan-no-cluster")
+    assert tells(done.out, "plan-no-cluster", folder="/nowhere")
     done = pgdyno("run", _file(tmp_path, HEAD + '[targets.mine]\ncluster = "/nowhere"\n' + RUN), "--runs", tmp_path)
     assert done.code == 3 and tells(done.err, "error-no-cluster-pgdyno-s-no") and "Traceback" not in done.err
 

@@ -98,7 +98,11 @@ def test_a_workload_is_made_of_pg_stat_statements(busy: Server, tmp_path: Path) 
     assert not re.search("'(eu|us)'", "".join(texts.values()))
     assert 'samples.customers = { table = "\\"public\\".\\"customers\\""' in next(out.glob("*.toml")).read_text()
     typo = pgdyno("capture", "--target", busy.conninfo(), "--output", tmp_path / "typo", "--with-values", "regoin")
-    assert typo.code == 2 and tells(typo.err, "error-values-no-table-column") and not (tmp_path / "typo").exists()
+    assert (
+        typo.code == 2
+        and tells(typo.err, "error-values-no-table-column", unknown="regoin")
+        and not (tmp_path / "typo").exists()
+    )
     asked = tmp_path / "asked"
     done = pgdyno("capture", "--target", busy.conninfo(), "--output", asked, "--with-values", "customers.region")
     assert done.code == 0, done.err

@@ -187,7 +187,7 @@ def test_a_replay_does_what_was_done_when_it_was_done(server: Server, tmp_path: 
     assert done.json["trials"][0]["summary"]["committed"] == 3 * each
     assert server.sql("select id, n from t order by id", dbname="replayed") == wanted
     fewer = pgdyno("run", file, "--target", target, "--runs", tmp_path / "runs", "--force", "--clients", 1)
-    assert fewer.code == 2 and tells(fewer.err, "error-workloads-replay-sessions"), fewer.err
+    assert fewer.code == 2 and tells(fewer.err, "error-workloads-replay-sessions", n_schedule="3"), fewer.err
     (out / "replay.tsv").write_text("0\tx\t01-select-t\t-\t-\n")
     wrong = pgdyno("run", file, "--target", target, "--runs", tmp_path / "runs", "--force")
     assert wrong.code == 2 and "replay.tsv:1: could not convert" in wrong.err, wrong.err

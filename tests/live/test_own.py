@@ -140,7 +140,9 @@ def test_the_same_rows_whatever_draws_them(shop: Path, server: Server, database:
     # products loses its mark: it is somebody's, and nothing is made beside it.
     server.sql("comment on table products is null", dbname=database)
     failed = run(still, server, database, "--replace")
-    assert failed.code == 3 and tells(failed.err, "error-holds-what-pgdyno-did-not"), failed.err
+    assert failed.code == 3 and tells(failed.err, "error-holds-what-pgdyno-did-not", foreign="public.products"), (
+        failed.err
+    )
     assert contents(server, database) == first
 
 
@@ -152,7 +154,9 @@ def test_what_pgdyno_did_not_make_is_left_alone(shop: Path, server: Server, data
     for words in ("fill.customers", "files = [], fill.notes"):
         shop.write_text(EXPERIMENT if words == "fill.customers" else EXPERIMENT.replace("fill.products", "fill.notes"))
         refused = run(shop, server, database)
-        assert refused.code == 3 and tells(refused.err, "error-holds-what-pgdyno-did-not"), refused.err
+        assert refused.code == 3 and tells(refused.err, "error-holds-what-pgdyno-did-not", foreign="public.notes"), (
+            refused.err
+        )
     server.sql("drop table notes; create function mine() returns int language sql as 'select 1'", dbname=database)
     refused = run(shop, server, database)
     assert refused.code == 3 and "did not make: function public.mine()" in refused.err, refused.err
@@ -184,7 +188,9 @@ def test_a_dataset_goes_whole_and_nothing_with_it(shop: Path, server: Server, da
     server.sql("create view theirs as select * from customers", dbname=database)
     (shop.parent / "after.sql").write_text("create index on orders (at);")
     refused = run(shop, server, database, "--replace")
-    assert refused.code == 3 and tells(refused.err, "error-holds-what-pgdyno-did-not"), refused.err
+    assert refused.code == 3 and tells(refused.err, "error-holds-what-pgdyno-did-not", foreign="view public.theirs"), (
+        refused.err
+    )
     forced = run(shop, server, database, "--replace", "--force")
     assert (
         forced.code == 3 and tells(forced.err, "error-what-pgdyno-made-cannot-be") and "theirs depends" in forced.err
@@ -316,7 +322,9 @@ repetitions = 1
     (trial,) = reading.read_records(Path(done.json["path"]))
     assert trial.parameters["things_last"] == "100"
     refused = pgdyno("run", file, "--target", server.conninfo(dbname=database), "--runs", tmp_path)
-    assert refused.code == 3 and tells(refused.err, "error-holds-what-pgdyno-did-not"), refused.err
+    assert refused.code == 3 and tells(refused.err, "error-holds-what-pgdyno-did-not", foreign="public.things"), (
+        refused.err
+    )
 
 
 @pytest.mark.slow

@@ -206,7 +206,7 @@ def test_a_users_server_by_conninfo_and_by_environment(server: Server, database:
     assert tells(again.err, "progress-dataset-found", name="tpcb scale=1")
     # Another scale: replaced, since it is ours, and we say so.
     bigger = pgdyno("run", "quick", *SHORT, "--scale", 2, "--replace", "--runs", tmp_path, env=env)
-    assert bigger.code == 0 and tells(bigger.err, "progress-replacing")
+    assert bigger.code == 0 and tells(bigger.err, "progress-replacing", what="tpcb scale=1")
     assert server.sql("select count(*) from pgbench_accounts", dbname=database) == [(200_000,)]
 
 

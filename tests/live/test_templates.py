@@ -183,9 +183,13 @@ def test_runs_begin_from_templates(folder: Path) -> None:
     env = environment(PGDYNO_TEMPLATES=str(folder / "for-runs"))
     args = ("run", "quick", *SHORT, "--embedded", "--runs", folder / "runs")
     kept = pgdyno(*args, "--templates", "keep", env=env)
-    assert kept.code == 0 and tells(kept.err, "progress-kept-template"), kept.err
+    assert kept.code == 0 and tells(kept.err, "progress-kept-template", name="tpcb-scale=1-pg18"), kept.err
     used = pgdyno(*args, "--json", env=env)
-    assert used.code == 0 and tells(used.err, "progress-from-template") and "found in" in used.err
+    assert (
+        used.code == 0
+        and tells(used.err, "progress-from-template", name="tpcb-scale=1-pg18")
+        and "found in" in used.err
+    )
     assert used.json["manifest"]["dataset"]["loaded"] is False
     without = pgdyno(*args, "--templates", "off", env=env)
     assert without.code == 0 and "template" not in without.err and "creating" in without.err
@@ -198,7 +202,7 @@ def test_runs_begin_from_templates(folder: Path) -> None:
     [
         (("create", "{loaded}"), 3, "is not empty"),
         (("create", "/proc/x"), 5, "cannot make /proc/x"),
-        (("create", "{folder}/x", "--set", "nonsense"), 2, "is no setting"),
+        (("create", "{folder}/x", "--set", "nonsense"), 2, "not of the form NAME=VALUE"),
         (("start", "{folder}"), 3, "is no cluster of pgdyno's"),
         (("stop", "{folder}"), 3, "is no cluster of pgdyno's"),
         (("restore", "../../etc", "{folder}/x"), 3, "there is no template"),

@@ -6,6 +6,9 @@ import re
 
 from pgdyno import i18n
 
+#: Characters that an argument has at most.
+_LONGEST = 1_000
+
 
 def tells(output: str, id: str, /, **args: object) -> bool:
     """Return True if an output has a message in English; arguments that are not given may be anything.
@@ -15,9 +18,24 @@ def tells(output: str, id: str, /, **args: object) -> bool:
     template = i18n.catalogue("en")[id]
     if unknown := set(args) - i18n.arguments_of(template):
         raise KeyError(f"{id} has no {', '.join(sorted(unknown))}")
-    pattern = ""
+    # Neighbours whose arguments are given are one piece; the pieces come in their order.
+    pieces = [""]
     for part in re.split(r"(\{ \$\w+ \})", template):
         name = part[3:-2] if part.startswith("{ $") else None
-        wanted = part if name is None else str(args[name]) if name in args else None
-        pattern += ".*?" if wanted is None else r"\s+".join(map(re.escape, re.split(r"\s+", wanted)))
-    return re.search(pattern, output, re.DOTALL) is not None
+        if name is None or name in args:
+            pieces[-1] += part if name is None else str(args[name])
+        else:
+            pieces.append("")
+    wanted = [" ".join(piece.split()) for piece in pieces if piece.strip()]
+    text, at = " ".join(output.split()), 0
+    while (at := text.find(wanted[0], at)) >= 0:
+        end = at
+        for piece in wanted:
+            found = text.find(piece, end, end + _LONGEST + len(piece))
+            end = found + len(piece) if found >= 0 else -1
+            if end < 0:
+                break
+        if end >= 0:
+            return True
+        at += 1
+    return False

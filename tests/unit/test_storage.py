@@ -83,7 +83,7 @@ def test_sizes(text: str, size: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "m", "1.5g", "-1", "0", "ten"])
 def test_sizes_that_are_none(text: str) -> None:
-    with pytest.raises(UsageError, match="is no size"):
+    with pytest.raises(UsageError, match="not a size"):
         bytes_of(text)
 
 

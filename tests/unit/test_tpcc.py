@@ -239,7 +239,7 @@ def test_experiments_take_the_words_of_the_trade() -> None:
         ({"tpcc": "mix = [0, 0, 0, 0, 0]"}, "all 0"),
         ({"tpcc": "waits = 1.0, mix = [1, 1, 1, 1, 1]"}, "deck"),
         ({"tpcc": "waits = -1"}, "waits"),
-        ({"dataset": 'kind = "tpcc"\nwarehouses = 2\nscale = 3'}, "say the same"),
+        ({"dataset": 'kind = "tpcc"\nwarehouses = 2\nscale = 3'}, "mean the same"),
         ({"dataset": 'kind = "tpcb"\nsets = 2'}, "sets"),
         ({"dataset": 'kind = "tpcb"\nseed = 2'}, "seed goes with tpcc"),
         ({"rest": '[[workloads.w.scripts]]\ntext = "select 1;"'}, "either scripts or tpcc"),

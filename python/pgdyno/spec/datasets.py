@@ -127,7 +127,7 @@ class Dataset(Strict):
         given = dict(given)
         for word, key in (("warehouses", "scale"), ("sets", "tables")):
             if word in given and key in given:
-                raise ValueError(f"{word} and {key} say the same: give one of them")
+                raise ValueError(f"{word} and {key} mean the same: give one of them")
             if word in given:
                 given[key] = given.pop(word)
         return given
