@@ -57,7 +57,7 @@ test: $(STAMP) ## Tests in a few minutes: Rust, Python, live ones on real server
 	cargo test --workspace --quiet
 	$(call run_tests,not slow)
 
-# SHARE=1/4: the second of four parts of them.
+# SHARE=1/6: the second of six parts of them.
 SHARE ?= 0/1
 test-slow: export PGDYNO_TESTS_SHARE := $(SHARE)
 test-slow: $(STAMP) ## The other tests: more versions, kills at every moment, full disks, browsers
