@@ -62,7 +62,9 @@ def _argument(value: object) -> Text | Quantity | Share:
 
 
 def _written(text: Text, lang: str) -> str:
-    # Not every program that may fail needs the catalogues at its start.
+    if isinstance(text, Name):
+        # Not every program that may fail needs the catalogues.
+        return text.text
     from pgdyno import i18n
 
     return i18n.text(text, lang)

@@ -10,13 +10,14 @@ import os
 import re
 from collections.abc import Callable
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from pgdyno.format import change, factor, integer, milliseconds, percent, plus_minus, rows, size, span
 from pgdyno.message import Argument, Listed, Message, Name, Text
 from pgdyno.units import Quantity, Share
 
 LANGUAGES = ("en", "zh")
+_LOCALE = Path(__file__).parent / "locale"
 _LINE = re.compile(r"([a-z][a-z0-9-]*) = (.*)")
 _PLACE = re.compile(r'\{ (?:\$([a-z][a-z0-9_]*)|"([^"]*)") \}')
 #: Units that a language writes in its own way.
@@ -32,7 +33,7 @@ _MARKS = {
 def catalogue(lang: str) -> dict[str, str]:
     """Return the texts of a language by id. Raise ValueError if a line is no `id = text`, or an id occurs twice."""
     found: dict[str, str] = {}
-    for file in sorted(resources.files(__name__).joinpath("locale", lang).iterdir(), key=lambda f: f.name):
+    for file in sorted((_LOCALE / lang).glob("*.ftl")):
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
             if not line or line.startswith("#"):
                 continue
