@@ -60,6 +60,11 @@ def listed(items: Iterable[Argument], mark: Mark = "comma") -> Listed:
     return Listed(tuple(x for x in items if x is not None), mark)
 
 
+def sentences(texts: Iterable[Text]) -> Listed:
+    """Return texts in a row without those that are empty."""
+    return listed((x for x in texts if x not in (Name(""), Listed(()))), "sentence")
+
+
 def plain_data(value: Argument) -> Any:
     """Return a text or an argument as plain data, of which `text_from` makes it again. Chinese names are left out."""
     if isinstance(value, Message):

@@ -113,7 +113,9 @@ def _flashbacks(base: Path, folder: Path) -> None:
     assert subprocess.run(["pgrep", "-f", f"{base}/late"], check=False, capture_output=True).stdout == b""
 
 
-@pytest.mark.parametrize(("to", "words"), [("yesterday", "no time, LSN"), ("2026-01-01 00:00", "has no time zone")])
+@pytest.mark.parametrize(
+    ("to", "words"), [("yesterday", "not a time, an LSN"), ("2026-01-01 00:00", "has no time zone")]
+)
 def test_what_is_no_time_is_said(base: Path, to: str, words: str) -> None:
     folder = base / "c"
     assert pgdyno("cluster", "create", folder, "--standbys", 1, "--archive", *SMALL).code == 0
@@ -129,7 +131,7 @@ def test_without_an_archive_a_snapshot_leads_nowhere(base: Path) -> None:
     assert pgdyno("cluster", "create", folder, "--standbys", 1, *SMALL).code == 0
     try:
         done = pgdyno("cluster", "snapshot", folder)
-        assert done.code == 3 and "archives no WAL" in done.err
+        assert done.code == 3 and "does not archive WAL" in done.err
     finally:
         build.destroy(ReplicatedCluster(folder))
 

@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target, clean
+from pgdyno.i18n import text
 from pgdyno.load.connected import load_error
+from pgdyno.message import Name
 
 #: As libpq and servers say them; and a part of what is to be done.
 FAILED = [
@@ -24,7 +26,7 @@ FAILED = [
 
 @pytest.mark.parametrize(("message", "remedy"), FAILED)
 def test_what_a_failed_connection_needs(message: str, remedy: str) -> None:
-    assert remedy in remedy_for(message)
+    assert remedy in text(remedy_for(message))
 
 
 #: Words that some message holds, anywhere in another one.
@@ -36,23 +38,23 @@ PHRASES = [m for m, _ in FAILED] + WORDS
 def test_a_value_chooses_no_remedy(phrase: str, more: str, state: str) -> None:
     """Keys, names and statements are the users': whatever they hold, the error is of its own kind."""
     message = f"ERROR: duplicate key; Key (a)=({more}{phrase}) (SQLSTATE {state})"
-    assert remedy_for(message, state) == ""
-    error = load_error(message, state, Target("h", 1, "me", "d"), "")
+    assert text(remedy_for(message, state)) == ""
+    error = load_error(message, state, Target("h", 1, "me", "d"), Name(""))
     assert "GRANT" not in error.remedy and "disk is full" not in error.message
 
 
 def test_the_code_decides_in_any_language() -> None:
-    error = load_error("FEHLER: keine Berechtigung", "42501", Target("h", 1, "me", "d"), "")
+    error = load_error("FEHLER: keine Berechtigung", "42501", Target("h", 1, "me", "d"), Name(""))
     assert 'GRANT CREATE ON SCHEMA public TO "me"' in error.remedy
-    assert load_error("FEHLER: Platte voll", "53100", Target("h", 1, "me", "d"), "").exit_code == 5
-    assert "max_connections" in remedy_for("FATAL: zu viele", "53300")
+    assert load_error("FEHLER: Platte voll", "53100", Target("h", 1, "me", "d"), Name("")).exit_code == 5
+    assert "max_connections" in text(remedy_for("FATAL: zu viele", "53300"))
 
 
 @pytest.mark.parametrize("prefix", ["", "connection failed: ", "connection is bad: "])
 def test_who_refused_has_the_same_remedy_whichever_connection_it_was(prefix: str) -> None:
     """psycopg's words before libpq's are none of the server's."""
     refused = 'connection to server on socket "/s/.s.PGSQL.5432" failed: FATAL:  too many connections for role "x"'
-    assert "Raise its limit" in remedy_for(clean(prefix + refused))
+    assert "Raise its limit" in text(remedy_for(clean(prefix + refused)))
 
 
 def test_reasons_of_several_hosts_are_apart_and_without_libpqs_hints() -> None:

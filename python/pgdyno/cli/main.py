@@ -63,7 +63,8 @@ def common(
 
     if lang is not None:
         language(lang)
-    if not registry.is_empty():
+    # Whoever only asks for help changes nothing.
+    if not registry.is_empty() and not {"-h", "--help"} & set(sys.argv):
         from pgdyno.cluster import leftovers
 
         for folder in leftovers.sweep():

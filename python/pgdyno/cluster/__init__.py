@@ -1,1 +1,1 @@
-"""PostgreSQL servers: private, existing and remote ones, started, configured, stopped."""
+"""PostgreSQL servers, private and others: started, configured, stopped; remedies by SQLSTATE."""

@@ -21,6 +21,7 @@ from pgdyno.load.find import Connection, find
 from pgdyno.load.result import Loaded
 from pgdyno.load.standing import Table
 from pgdyno.load.statistics import HandedOver
+from pgdyno.message import Message, Text, sentences
 from pgdyno.stream.events import DatasetDone, DatasetProgress
 from pgdyno.stream.stream import RunStream
 
@@ -31,10 +32,10 @@ RANGES = 8
 #: The state of tables that are being loaded, as their marks say it.
 _UNFINISHED = "not complete"
 #: What a load that failed has left.
-_UNCHANGED = "Nothing was changed."
-_GONE = "Nothing was kept."
-_PARTLY = "Of the tables that were to be replaced some are gone, others not; load again."
-_KEPT = "The tables could not be dropped; they are marked as not complete, and the next load replaces them."
+_UNCHANGED = Message("left-unchanged")
+_GONE = Message("left-nothing")
+_PARTLY = Message("left-some-gone")
+_KEPT = Message("left-marked")
 #: Parts of a table after which VACUUM freezes what is there, beside the connections that go on.
 _FREEZE_AT = (0.5, 0.75)
 #: Rows from which on a table is worth several connections.
@@ -260,7 +261,7 @@ def may_split(conn: Connection, dataset: Dataset, connections: int) -> bool:
     return row is not None and largest <= int(row[0]) // 2
 
 
-def load_error(message: str, sqlstate: str | None, target: Target, left: str) -> PgdynoError:
+def load_error(message: str, sqlstate: str | None, target: Target, left: Text) -> PgdynoError:
     """Return the error of a failed load, with what it has `left`, and what to do about it."""
     if sqlstate == "53100":
         return LocalError(
@@ -272,4 +273,4 @@ def load_error(message: str, sqlstate: str | None, target: Target, left: str) ->
             msg("error-loading-failed", message=message),
             msg("remedy-let-create-tables-grant-create", user=target.user),
         )
-    return TargetError(msg("error-loading-failed", message=message), f"{left} {remedy_for(message, sqlstate)}".strip())
+    return TargetError(msg("error-loading-failed", message=message), sentences([left, remedy_for(message, sqlstate)]))

@@ -33,7 +33,7 @@ from pgdyno.load.dataset import Dataset, literal, quoted
 from pgdyno.load.find import Connection
 from pgdyno.load.result import Loaded
 from pgdyno.load.standing import Table
-from pgdyno.message import message
+from pgdyno.message import Message, Text, message
 from pgdyno.stream.events import DatasetDone, DatasetProgress, Noted
 from pgdyno.stream.stream import RunStream
 
@@ -139,11 +139,7 @@ class Direct:
         except BaseException as e:
             with signals_held():
                 aside.shutdown(cancel_futures=True)
-                kept = (
-                    "The tables are in place, but not analyzed; the next load makes them again."
-                    if moved
-                    else self._undo()
-                )
+                kept = Message("left-not-analyzed") if moved else self._undo()
             if isinstance(e, _core.CoreError | psycopg.Error | OSError):
                 raise _explained(e, kept) from e
             if isinstance(e, PgdynoError) and moved:
@@ -350,7 +346,7 @@ class Direct:
         data = self.server.data
         return [*data.glob(f"{STAGING}*"), *data.glob(f"pg_tblspc/*/{STAGING}*")]
 
-    def _undo(self) -> str:
+    def _undo(self) -> Text:
         """After a failure: the server runs again, and nothing of ours is in it. Says what is so."""
         with self.server.account.rights():
             gone = [made.remove() for made in self._folders.values()]
@@ -360,8 +356,8 @@ class Direct:
             self.server.start()
             self._clean(tell=False)
         except (PgdynoError, psycopg.Error) as e:
-            return f"An empty schema {SCHEMA} may be left, and the next load removes it ({one_line(e)})."
-        return "Nothing was kept."
+            return msg("left-schema", schema=SCHEMA, reason=one_line(e))
+        return Message("left-nothing")
 
     # ------------------------------------------------------------ inside
 
@@ -404,7 +400,7 @@ def _compares_bytes(conn: Connection) -> bool:
     return provider == "b" or (provider in ("c", None) and collation in ("C", "POSIX"))
 
 
-def _explained(error: Exception, kept: str) -> PgdynoError:
+def _explained(error: Exception, kept: Text) -> PgdynoError:
     message = one_line(error)
     if getattr(error, "errno", None) == errno.ENOSPC or getattr(error, "sqlstate", None) == "53100":
         return LocalError(
