@@ -35,11 +35,9 @@ def refuse_too_many_clients(experiment: Experiment, configurations: Sequence[Con
             msg(
                 "error-client-need-file-descriptors-limit", clients=f"{clients:,}", need=f"{need:,}", limit=f"{limit:,}"
             ),
-            msg(
-                "remedy-raise-ulimit-n",
-                need=need,
-                value=f", or use fewer clients: --clients {fits}" if fits < clients else "",
-            ),
+            msg("remedy-raise-ulimit-n-or-clients", need=need, clients=fits)
+            if fits < clients
+            else msg("remedy-raise-ulimit-n", need=need),
         )
 
 
