@@ -12,7 +12,8 @@
 
 from __future__ import annotations
 
-from pgdyno.message import Listed, Message, Name, Text
+from pgdyno.format import one_line
+from pgdyno.message import Listed, Message, Name, Text, listed
 from pgdyno.units import Quantity, Share
 
 
@@ -39,6 +40,11 @@ class PgdynoError(Exception):
         """The remedy, in English; may be empty."""
         return _written(self.advice, "en")
 
+    @property
+    def whole(self) -> Text:
+        """The cause and, on a line of its own, the remedy."""
+        return listed((x for x in (self.cause, self.advice) if x != Name("")), "line")
+
     def text(self, lang: str = "en") -> str:
         """Write the cause and, on a line of its own, the remedy."""
         return "\n".join(filter(None, (_written(self.cause, lang), _written(self.advice, lang))))
@@ -50,6 +56,11 @@ class PgdynoError(Exception):
 def msg(id: str, /, **args: object) -> Message:
     """Return the message of an error by its id. Arguments other than texts and quantities are names."""
     return Message(id, {name: _argument(value) for name, value in args.items()})
+
+
+def reason(error: BaseException) -> Text:
+    """Return the cause of an error. Somebody else's words are in one line, and never empty."""
+    return error.cause if isinstance(error, PgdynoError) else Name(one_line(error) or type(error).__name__)
 
 
 def _argument(value: object) -> Text | Quantity | Share:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from typing import Any, Literal
 
 from pgdyno.units import Quantity, Share
@@ -30,12 +30,15 @@ class Message:
         return {"id": self.id, "args": {name: _plain(value) for name, value in self.args.items()}}
 
 
-Mark = Literal["comma", "list", "semicolon", "sentence", "none"]
+Mark = Literal["comma", "list", "semicolon", "sentence", "line", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """Several texts in a row. `mark` is what stands between them; "sentence" joins whole sentences."""
+    """Several texts in a row. `mark` is what stands between them.
+
+    "sentence" joins whole sentences, "line" puts each on a line of its own.
+    """
 
     items: tuple[Argument, ...]
     mark: Mark = "comma"
@@ -63,6 +66,13 @@ def listed(items: Iterable[Argument], mark: Mark = "comma") -> Listed:
 def sentences(texts: Iterable[Text]) -> Listed:
     """Return texts in a row without those that are empty."""
     return listed((x for x in texts if x not in (Name(""), Listed(()))), "sentence")
+
+
+def single_line(text: Text) -> Text:
+    """Return a text without line breaks."""
+    if isinstance(text, Name):
+        return Name(" ".join(text.text.split()), text.zh)
+    return replace(text, mark="sentence") if isinstance(text, Listed) and text.mark == "line" else text
 
 
 def plain_data(value: Argument) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum, StrEnum
 from typing import Any
 
-from pgdyno.message import Message, message
+from pgdyno.message import Message, Name, Text, message
 
 #: Percentiles that every table shows, in percent.
 PERCENTILES = (50.0, 95.0, 99.0, 99.9)
@@ -340,7 +340,12 @@ class Event:
     #: Nanoseconds since the load began.
     at_ns: int
     kind: EventKind | str
-    text: str
+    text: Text
+
+    @property
+    def quoted(self) -> str:
+        """Words of a server or another program; empty for a sentence of pgdyno's."""
+        return self.text.text if isinstance(self.text, Name) else ""
 
 
 @dataclass(frozen=True)
@@ -350,7 +355,7 @@ class TrialRecord:
     plan: TrialPlan
     state: str
     started_at: str
-    error: str = ""
+    error: Text | None = None
     summary: TrialSummary | None = None
     caveats: list[Caveat] = field(default_factory=list)
     #: What the server did meanwhile: bytes of WAL, rows, growth, as pgdyno.collect.activity names them. And of TPC-C

@@ -442,3 +442,23 @@ def test_what_a_preparation_waits_for_is_said(tmp_path: Path) -> None:
         with psycopg.connect(own.conninfo()) as holder:
             holder.execute("lock table pgbench_accounts")
             said(f"that process {holder.info.backend_pid} holds", holder.rollback)
+
+
+def test_a_run_that_goes_wrong_tells_so_in_chinese(server: Server, tmp_path: Path) -> None:
+    """Progress, the error that ended the run, a bound that was exceeded, and the page."""
+    (tmp_path / "w.sql").write_text("select nosuch from pgbench_branches;\n")
+    (tmp_path / "x.toml").write_text(
+        'dataset = {kind = "tpcb", scale = 1}\n[workloads.w]\nscript = "w.sql"\n'
+        "[run]\nduration_s = 1.0\nwarmup_s = 0.0\nrepetitions = 1\n[axes]\nclients = [1]\n"
+    )
+    target = ("--target", server.conninfo, "--runs", tmp_path / "runs")
+    wrong = pgdyno("--lang", "zh", "run", tmp_path / "x.toml", *target)
+    assert wrong.code == 1 and 'column "nosuch" does not exist' in wrong.err and "试验" in wrong.err
+    (run,) = (tmp_path / "runs").iterdir()
+    kept = reading.read(run)
+    assert kept.manifest.error_text is not None and kept.trials[0].error is not None
+    (tmp_path / "w.sql").write_text("select 1;\n")
+    beyond = pgdyno("--lang", "zh", "run", tmp_path / "x.toml", *target, "--fail-if", "TPS > 1")
+    own = re.sub(r"/\S+|pgbench_\S+|schema \"\S+\"|TPS|CPU", "", wrong.err + beyond.err)
+    assert beyond.code == 6 and "--fail-if TPS > 1：" in beyond.err
+    assert re.findall(r"[a-z]{2,} [a-z]{2,} [a-z]{2,}", own.replace("does not exist", "")) == [], own

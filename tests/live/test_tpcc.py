@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from pgdyno import _core, engine
+from pgdyno import _core, engine, i18n
 from pgdyno.cluster import target as targets
 from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, checked
 
@@ -190,7 +190,7 @@ def test_every_condition_of_the_standard_is_there() -> None:
     ],
 )
 def test_what_is_wrong_from_the_beginning_is_found(loaded: str, title: str, sql: str) -> None:
-    (condition,) = [c for c in POPULATION if title in c.title]
+    (condition,) = [c for c in POPULATION if title in i18n.text(c.text)]
     with psycopg.connect(loaded) as conn:
         assert all(c.holds for c in checked(conn, 1, [condition]))
         conn.execute(sql.encode())

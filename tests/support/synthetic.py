@@ -11,6 +11,7 @@ from typing import Any
 
 from pgdyno._core import Histogram
 from pgdyno.analysis.series import measured
+from pgdyno.message import Name
 from pgdyno.model import Caveat, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
 from pgdyno.run.steadiness import regimes_of
 from pgdyno.store import hlog
@@ -113,7 +114,7 @@ def make_run(
         for source, whole in (totals or {}).items():
             writer.totals(source, list(whole))
         for at, kind, text in events:
-            writer.event(round(at * 1e9), kind, text)
+            writer.event(round(at * 1e9), kind, Name(text))
         mean = sum(rates) / len(rates)
         n = round(sum(r * seconds for r in rates))
         latency = latency_of(merged)

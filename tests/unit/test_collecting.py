@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pgdyno import i18n
 from pgdyno.cluster.target import Target
 from pgdyno.collect import collection, logformat, plans, serverlog, statements, totals
 from pgdyno.collect.collection import Collection
@@ -31,6 +32,7 @@ from pgdyno.collect.sources.machine import Cores, Machine
 from pgdyno.collect.sources.processes import Processes
 from pgdyno.collect.totals import Totals
 from pgdyno.errors import LocalError
+from pgdyno.message import Message, Name, Text, message
 from pgdyno.model import EventKind, TrialPlan
 from pgdyno.run import phases
 from pgdyno.run.counting import Counting
@@ -40,6 +42,7 @@ from pgdyno.store.journal import RunRecorder
 from pgdyno.store.samples import SampleWriter
 from pgdyno.stream.events import Body, DatasetDone, DatasetProgress, Happened, LoadStarted, SamplesTaken
 from pgdyno.stream.stream import RunStream, TrialStream
+from pgdyno.units import Quantity
 
 from tests.support.waiting import wait_until
 
@@ -302,10 +305,18 @@ def test_of_a_log_that_is_gone_or_too_long_it_is_said(tmp_path: Path, monkeypatc
     log.write_text("2026-01-02 03:04:05.000 UTC [1] ERROR:  x\n" * 3)
     monkeypatch.setattr(serverlog, "_MOST_BYTES", 60)
     found, missing = watched.events()
-    assert len(found) == 1 and "lies beyond" in missing[0]
+    assert len(found) == 1 and missing == [message("gap-log-long", file=Name("log"), size=Quantity(60, "bytes"))]
     log.unlink()
     found, missing = watched.events()
-    assert found == [] and missing == ["the server's log: log is gone"]
+    assert found == [] and missing == [message("gap-log-gone", file=Name("log"))]
+
+
+def _set(name: str, before: str, after: str) -> Message:
+    return message("event-setting", name=Name(name), before=Name(before), after=Name(after))
+
+
+def _gap(what: str, reason: str) -> Message:
+    return message("gap-of", what=Name(what), reason=Name(reason))
 
 
 def test_what_changed_between_two_readings_is_an_event() -> None:
@@ -318,7 +329,7 @@ def test_what_changed_between_two_readings_is_an_event() -> None:
     reloaded, changed = totals.happened(before, after)
     assert reloaded[:2] == (9 * s, "configuration reloaded")
     # It was changed when the server read it.
-    assert changed == (9 * s, "setting changed", "work_mem: 4MB before, 8MB after")
+    assert changed == (9 * s, "setting changed", _set("work_mem", "4MB", "8MB"))
     # Of the role or the database: for sessions that begin, whenever that was.
     assert totals.happened(before, replace(after, configured_ns=s))[0][:2] == (0, "setting changed")
     restarted = Totals(started_ns=5 * s, configured_ns=5 * s)
@@ -340,7 +351,8 @@ def test_a_plan_that_changed_is_told_with_both() -> None:
     s = plans.Sample("a.sql", 3, "SELECT 1", "SELECT 1", "SELECT 1")
     one, other = plans.Plan(s, "Seq Scan on t"), plans.Plan(s, "Index Scan on t using i")
     assert plans.changed([one], [one]) == []
-    assert plans.changed([one], [other]) == ["a.sql:3: Seq Scan on t before, Index Scan on t using i after"]
+    (found,) = plans.changed([one], [other])
+    assert i18n.text(found) == "a.sql:3: Seq Scan on t before, Index Scan on t using i after"
 
 
 def test_a_setting_with_a_secret_is_said_to_have_changed_and_no_more() -> None:
@@ -351,8 +363,9 @@ def test_a_setting_with_a_secret_is_said_to_have_changed_and_no_more() -> None:
         "app.key": "hunter2",
     }  # fmt: skip
     words = [text for _, _, text in totals.happened(before, after)]
-    assert "hunter2" not in "".join(words) and len(words) == 4
-    assert "primary_conninfo: its values are not written down" in words and "work_mem: 4MB before, 8MB after" in words
+    assert "hunter2" not in str(words) and len(words) == 4
+    assert message("event-setting-hidden", name=Name("primary_conninfo")) in words
+    assert _set("work_mem", "4MB", "8MB") in words
 
 
 @pytest.mark.parametrize(
@@ -441,7 +454,7 @@ class _Heard:
             self.events.append(body)
 
     @property
-    def gaps(self) -> list[str]:
+    def gaps(self) -> list[Message]:
         return [e.text for e in self.events if e.kind == EventKind.NOT_RECORDED]
 
 
@@ -455,7 +468,7 @@ def test_a_source_that_fails_is_a_gap_and_told_once() -> None:
     wait_until(lambda: bad.calls == 5 and good.calls >= 8)
     c.stop()
     found = [(s.source, s.start_ns, s.end_ns) for s in heard.samples]
-    assert heard.gaps == ["bad: gone", "bad: left alone after 5 failures in a row"] and bad.calls == 5
+    assert heard.gaps == [_gap("bad", "gone"), message("gap-given-up", what=Name("bad"), n=5)] and bad.calls == 5
     assert {n for n, _, _ in found} == {"s"} and len(found) >= 8
     # Samples follow each other without holes, and end at whole periods since the load began.
     assert all(b == a for (_, _, b), (_, a, _) in itertools.pairwise(found))
@@ -541,10 +554,10 @@ def test_a_source_that_outlasts_its_trial_says_nothing_more(tmp_path: Path, monk
     c._thread.join(10)
     assert not c._thread.is_alive() and failures == []
     (event,) = (writer.folder / "events.jsonl").read_text().splitlines()
-    assert json.loads(event)["text"] == "a source did not answer any more"
+    assert json.loads(event)["message"]["id"] == "gap-no-answer"
     # Whoever else holds the stream of the trial, or its writer, may say what it likes.
-    trial.emit(Happened(EventKind.ERROR, "late"))
-    writer.event(0, "late", "x")
+    trial.emit(Happened(EventKind.ERROR, Name("late")))
+    writer.event(0, "late", Name("x"))
     writer.samples("late", 0, 1, [{"n": 1.0}])
     assert len((writer.folder / "events.jsonl").read_text().splitlines()) == 1
 
@@ -577,13 +590,13 @@ def test_what_only_the_servers_user_may_see_is_named_as_missing() -> None:
         (data / "pg_wal").mkdir(parents=True)
 
         def look() -> list[str]:
-            notes: list[str] = []
+            notes: list[Text] = []
             Processes(postmaster.pid, notes.append).rows(1.0)
-            return [*dict.fromkeys(notes), *devices.Devices(devices.places_of(data)).hidden]
+            return [*dict.fromkeys(map(i18n.text, notes)), *devices.Devices(devices.places_of(data)).hidden]
 
         try:
             # The folder is root's alone.
-            notes = "bytes that the server's processes read and write: only their user or root may see them"
+            notes = i18n.text(message("gap-process-bytes"))
             assert _as_nobody(look) == [notes, "data", "wal"]
             assert look() == []
         finally:
@@ -603,7 +616,7 @@ def test_whatever_goes_wrong_in_a_source_the_others_go_on() -> None:
     c.start()
     wait_until(lambda: len(heard.gaps) == 2 and heard.samples)
     c.stop()
-    assert [n.split(":")[0] for n in heard.gaps] == ["odd", "odd"] and "left alone" in heard.gaps[1]
+    assert [(g.id, g.args["what"]) for g in heard.gaps] == [("gap-of", Name("odd")), ("gap-given-up", Name("odd"))]
     assert {s.source for s in heard.samples} == {"s"}
 
 
@@ -616,7 +629,7 @@ def test_a_source_that_hangs_does_not_hold_up_the_end() -> None:
     wait_until(lambda: source.calls)
     began = time.monotonic()
     c.stop()
-    assert time.monotonic() - began < 5 and heard.gaps == ["a source did not answer any more"]
+    assert time.monotonic() - began < 5 and heard.gaps == [message("gap-no-answer")]
 
 
 class _Server:

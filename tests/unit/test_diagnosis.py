@@ -779,7 +779,7 @@ def test_a_cause_that_raises_is_no_health(tmp_path: Path, monkeypatch: pytest.Mo
     broken = Cause("broken", Kind.LIMIT, "broken", judge)
     monkeypatch.setattr(explain, "every_cause", lambda: (broken, *every_cause()))
     data = reading.read(run)
-    found = as_json.run_as_json(RunAnalysis(data), 0, "")
+    found = as_json.run_as_json(RunAnalysis(data), 0, None)
     (defect,) = found["not_judged"]
     assert defect["cause"] == "broken" and type(error).__name__ in defect["defect"]
     for lang in ("en", "zh"):

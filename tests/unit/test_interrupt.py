@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
+from pgdyno.message import Name, listed, message
 from pgdyno.run.recorder import Outcome, Recorder
 from pgdyno.store import manifest
 from pgdyno.store.journal import RunRecorder
@@ -146,5 +147,5 @@ def test_a_report_that_is_interrupted_is_named_with_what_makes_it(
     monkeypatch.setattr("pgdyno.report.view.build", interrupted)
     found = made.finish(Outcome(0))
     assert found.exit_code == 130 and found.reports == []
-    assert found.error == f"there is no report, it was interrupted: pgdyno report {run} makes it"
-    assert manifest.read(run).error == found.error
+    assert found.error == listed([message("error-report-interrupted", path=Name(str(run)))], "line")
+    assert manifest.read(run).error_text == found.error

@@ -106,7 +106,7 @@ def full(tmp_path: Path, **more: Any) -> RunData:
     )  # fmt: skip
     data = reading.read(run)
     data.trials[0] = type(data.trials[0])(
-        data.trials[0].plan, "failed", "2026", "it broke", data.trials[0].summary, list(Caveat), {}, 7
+        data.trials[0].plan, "failed", "2026", Name("it broke"), data.trials[0].summary, list(Caveat), {}, 7
     )
     data.trials[1] = replace(data.trials[1], rows_per_transaction=1000)
     return data

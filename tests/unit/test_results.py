@@ -63,7 +63,7 @@ def test_each_cause_is_judged_once_for_all_outputs(
     monkeypatch.setattr(made, "_record", RunRecorder(), raising=False)
     outcome = made.finish(Outcome(0))
     assert outcome.analysis is not None and outcome.view is not None and outcome.reports, outcome.error
-    as_json.run_as_json(outcome.analysis, 0, "")
+    as_json.run_as_json(outcome.analysis, 0, None)
     thresholds.met(outcome.analysis, [thresholds.threshold("TPS < 1")])
     view.build(outcome.analysis, lang="zh")
     assert set(calls.values()) == {1}, calls
@@ -90,6 +90,6 @@ def test_of_very_many_configurations_the_fastest_and_some_others_are_judged(
     (sentence,) = shown.not_judged
     assert sentence == message("not-judged-many", n=5, of=20)
     assert "5 of 20 configurations" in i18n.text(sentence) and "5 of 20 configurations" in html.render(shown)
-    assert as_json.run_as_json(run, 0, "")["judged_configurations"] == 5
+    assert as_json.run_as_json(run, 0, None)["judged_configurations"] == 5
     monkeypatch.undo()
     assert len(RunAnalysis(reading.read(made)).diagnosed) == 20

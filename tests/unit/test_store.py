@@ -14,10 +14,11 @@ from pgdyno.errors import LocalError, RefusedError, UsageError
 from pgdyno.figures import FIGURES
 from pgdyno.judge import history, runs
 from pgdyno.load.result import CHECK, Loaded
-from pgdyno.model import Caveat, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
-from pgdyno.report import markdown, view
+from pgdyno.message import Name, listed, message
+from pgdyno.model import Caveat, EventKind, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
+from pgdyno.report import html, markdown, view
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.store import hlog, query, reading, rundir
+from pgdyno.store import hlog, manifest, query, reading, rundir, texts
 from pgdyno.store.manifest import LoadedDataset
 
 from tests.support import reports, synthetic
@@ -62,7 +63,7 @@ def make(tmp_path: Path) -> tuple[rundir.RunDirectory, rundir.TrialWriter]:
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
     run, writer = make(tmp_path)
-    writer.event(5, "connection_lost", "gone", client=3)
+    writer.event(5, "connection_lost", Name("gone"), client=3)
     writer.finish("finished", summary(), [Caveat.SHORT])
     data = reading.read(run.path)
     (trial,) = data.trials
@@ -427,3 +428,22 @@ def test_trials_of_another_form_are_named(tmp_path: Path, change: dict[str, Any]
 def test_the_time_of_loading_is_without_checks() -> None:
     phases = {"generate": 1.0, "vacuum": 0.5, CHECK: 20.0}
     assert LoadedDataset(phases_s=phases).loading_s == Loaded("direct", 1, 1, phases_s=phases).total_s == 1.5
+
+
+def test_texts_of_a_record_are_written_in_each_language(tmp_path: Path) -> None:
+    """Errors and events keep id and arguments; damaged ones, and those of earlier versions, their English text."""
+    run, writer = make(tmp_path)
+    gap = message("gap-given-up", what=Name("waits"), n=5)
+    writer.event(5, EventKind.NOT_RECORDED, gap)
+    failed = listed([message("error-nothing-due"), Name("words of a server")], "line")
+    writer.finish("failed", None, [], failed)
+    run.update_manifest(not_recorded=["of an older version", manifest.RecordedText.of(message("gap-old-server"))])
+    data = reading.read(run.path)
+    (trial,), (event,) = data.trials, data.events[1]
+    assert trial.error == failed and event.text == gap
+    assert data.manifest.gaps == [Name("of an older version"), message("gap-old-server")]
+    page = html.render(view.build(RunAnalysis(data), lang="zh"))
+    assert "没有到期的事务" in page and "words of a server" in page and "未经测试" in page
+    assert texts.restored("words", {"id": "of-another-version", "args": {}}) == Name("words")
+    assert texts.restored("words", {"id": "gap-given-up", "args": {}}) == Name("words")
+    assert texts.restored("words", [1]) == Name("words") and texts.restored("") is None

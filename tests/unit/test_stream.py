@@ -152,7 +152,7 @@ def bodies(plan: TrialPlan, start: int) -> Iterator[tuple[Body, str]]:
         rows = [{"wait": f"w{i}", "processes": float(i)} for i in range(rng.randrange(1, 4))]
         yield SamplesTaken("waits", *span, rows), "source:waits"
         if rng.random() < 0.5:
-            yield Happened(rng.choice(list(EventKind)), f"words {n}", n * S, rng.choice([None, 3])), "session"
+            yield Happened(rng.choice(list(EventKind)), Name(f"words {n}"), n * S, rng.choice([None, 3])), "session"
     yield TotalsRead("buffers", [{"relation": "t", "buffers": 1.0}]), "session"
 
 
@@ -186,7 +186,7 @@ def recorded(folder: Path, stop_at: int = 10**9) -> tuple[Path, list[RunEvent]]:
                 emit(body, plan.number, origin)
             summary = synthetic.summary_of(20.0, 5.0, 100)
             writer.finish("finished", summary, [Caveat.SHORT])
-            emit(TrialFinished(TrialRecord(plan, "finished", "", "", summary, [Caveat.SHORT])), plan.number)
+            emit(TrialFinished(TrialRecord(plan, "finished", "", None, summary, [Caveat.SHORT])), plan.number)
         emit(RunFinished(0))
     except KeyboardInterrupt:
         pass

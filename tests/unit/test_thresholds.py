@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pgdyno import i18n
 from pgdyno.cli import thresholds
 from pgdyno.errors import UsageError
 from pgdyno.figures import COMPARED
@@ -54,7 +55,8 @@ def test_each_configuration_is_held_against_them(tmp_path: Path) -> None:
         synthetic.make_run(tmp_path, synthetic.plans([4, 8], 3), lambda p, i, r: 1000.0 if p.clients == 4 else 500.0)
     )
     bounds = [thresholds.threshold(t) for t in ("TPS < 800", "p99 > 10s")]
-    assert thresholds.met(RunAnalysis(data), bounds) == ["--fail-if TPS < 800: w c=8 has TPS 500"]
+    (found,) = thresholds.met(RunAnalysis(data), bounds)
+    assert i18n.text(found) == "--fail-if TPS < 800: w c=8 has TPS 500"
 
 
 def test_the_help_names_figures_that_there_are() -> None:

@@ -12,14 +12,16 @@ from typing import Any
 from pgdyno import i18n
 from pgdyno.figures import FIGURES
 from pgdyno.judge.compared import Row
+from pgdyno.message import Text
 from pgdyno.report import replication, tpcc, verdicts, view
 from pgdyno.results.analysis import RunAnalysis
+from pgdyno.store.texts import english
 
 
-def run_as_json(run: RunAnalysis | None, exit_code: int, error: str) -> dict[str, Any]:
+def run_as_json(run: RunAnalysis | None, exit_code: int, error: Text | None) -> dict[str, Any]:
     """Return a run as data for machines: times in nanoseconds, sizes in bytes."""
     if run is None:
-        return {"exit_code": exit_code, "error": error}
+        return {"exit_code": exit_code, "error": english(error)}
     data, causes = run.data, run.diagnosis
     # First: on the way more may be found that cannot be read.
     pooled = [
@@ -28,7 +30,7 @@ def run_as_json(run: RunAnalysis | None, exit_code: int, error: str) -> dict[str
     ]
     return {
         "exit_code": exit_code,
-        "error": error,
+        "error": english(error),
         "answer": [i18n.text(x) for x in view.answered(run)],
         "comparisons": [row(r) for r in run.comparisons.rows],
         "path": data.path,
@@ -38,7 +40,7 @@ def run_as_json(run: RunAnalysis | None, exit_code: int, error: str) -> dict[str
             {
                 **asdict(t.plan),
                 "state": t.state,
-                "error": t.error,
+                "error": english(t.error),
                 "activity": t.activity,
                 "caveats": [c.name for c in t.caveats],
                 "summary": asdict(t.summary) if t.summary else None,

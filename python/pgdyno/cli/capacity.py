@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from pgdyno import i18n
 from pgdyno.analysis.capacity import objective
 from pgdyno.cli import as_json, console
 from pgdyno.cli.console import command_line
@@ -13,6 +14,7 @@ from pgdyno.cli.progress import stream_for
 from pgdyno.cli.requests import CapacityRequest
 from pgdyno.cli.run import localized
 from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError, msg
+from pgdyno.message import Name, message
 from pgdyno.model import Caveat
 from pgdyno.run.capacity import search
 from pgdyno.run.prepared import prepare
@@ -56,9 +58,9 @@ def main(
         outcome, v = localized(outcome, lang)
         v = replace(v, tables=[t for t in v.tables if t.name in ("capacity", "outcomes")])
         console.show(v, out, details=request.output.details)
-    if outcome.error:
-        errors.print(f"pgdyno: {outcome.error}", soft_wrap=True)
+    if outcome.error is not None:
+        errors.print(f"pgdyno: {i18n.text(outcome.error, lang)}", markup=False, soft_wrap=True)
     if outcome.path is not None and not quiet:
         for path in outcome.reports or [outcome.path]:
-            errors.print(f"report: {path}", soft_wrap=True)
+            errors.print(i18n.text(message("report-written", path=Name(str(path))), lang), soft_wrap=True)
     return outcome.exit_code

@@ -262,7 +262,7 @@ def _shown(conn: psycopg.Connection[tuple[object, ...]], name: str) -> str:
 def _watching(phase: str) -> Iterator[Callable[[int], object]]:
     stream = stream_for(console.errors(), quiet=False)
     try:
-        yield lambda done: stream.emit(DatasetProgress(phase, 0, 0, done, 0))
+        yield lambda done: stream.emit(DatasetProgress(phase, done_bytes=done))
     finally:
         stream.emit(DatasetDone())
         stream.close()

@@ -35,15 +35,22 @@ from pgdyno.drill.verdict import Verdict
 from pgdyno.errors import PgdynoError, RefusedError, UsageError, msg
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated
-from pgdyno.message import Message, Name, counted, message
+from pgdyno.message import Message, Name, counted, listed, message
 from pgdyno.replication import following, record, roles
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.report.cells import column
 from pgdyno.report.charts import Say
 from pgdyno.stream.events import RoundProgress, RunEvent
 from pgdyno.stream.stream import RunStream
+from pgdyno.units import Quantity
 
 _out = console.output()
+#: What happens in a round, by its name in the stream; faults and programs have their own names.
+_STEPS = {
+    "load": message("progress-round-load"),
+    "recovery": message("progress-round-recovery"),
+    "consistency": message("progress-round-consistency"),
+}
 #: In a drill's folder.
 REPORT = "report.html"
 
@@ -306,11 +313,13 @@ class _Rounds:
             self._show(event.body)
 
     def _show(self, p: RoundProgress) -> None:
-        left = ""
+        what = _STEPS.get(p.what, Name(p.what))
+        fault = Name(p.fault) if p.fault else Message("progress-round-check")
+        texts = [message("progress-round", n=min(p.done + 1, p.of), of=p.of, fault=fault, step=what)]
         if p.done:
             seconds = (time.monotonic() - self._began) / p.done * (p.of - p.done)
-            left = f", about {seconds:,.0f} s left"
-        line = f"round {min(p.done + 1, p.of)} of {p.of}: {p.fault or 'check'}: {p.what}{left}"
+            texts.append(message("progress-left", seconds=Quantity(seconds, "whole")))
+        line = streams.written(listed(texts))
         if self._err.is_terminal:
             self._err.print(f"\r\x1b[K{line}", end="", soft_wrap=True, markup=False)
         elif p.done != self._last:

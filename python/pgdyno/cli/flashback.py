@@ -22,7 +22,7 @@ def snapshot(folder: Path, keep: int | None) -> int:
 
     If `keep` is given, only the last `keep` snapshots are kept.
     """
-    with at_work(folder) as cluster, watching("snapshot of") as watch:
+    with at_work(folder) as cluster, watching("snapshot") as watch:
         if fails := archives.failing(cluster.primary.local):
             raise ClusterError(fails, msg("remedy-mend-archive-first-snapshot-needs"))
         found = flashback.take(cluster, lambda n: watch("a standby", n))
@@ -55,7 +55,7 @@ def main(folder: Path, to: str, into: Path, timeline: str, *, json_output: bool)
 
     Raise ClusterError if the restored cluster does not hold what it must.
     """
-    with at_work(folder) as cluster, watching("flashback:") as watch:
+    with at_work(folder) as cluster, watching("flashback") as watch:
         found = flashback.restore(cluster, to, into, timeline, watch)
     if json_output:
         sys.stdout.write(json.dumps(found.as_json(), indent=2) + "\n")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from pgdyno import i18n
 from pgdyno.cli import as_json, console
 from pgdyno.cli.compare import failing_verdicts, is_among
 from pgdyno.cli.console import command_line
@@ -15,6 +16,7 @@ from pgdyno.cli.progress import stream_for
 from pgdyno.collect import host
 from pgdyno.conninfo import holds_secret
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError, msg
+from pgdyno.message import Name, message
 from pgdyno.report import view
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.order import decided
@@ -78,15 +80,15 @@ def main(
     analysis = RunAnalysis(outcome.data, margin=margin / 100) if outcome.data is not None else None
     is_over = exit_code in (EXIT_OK, EXIT_WITH_CAVEATS)
     if analysis is not None and is_over and is_among(analysis.comparisons.rows, failing):
-        exit_code, reason = EXIT_THRESHOLD, f"--fail-if {fail_if}: the verdict was reached"
+        exit_code, reason = EXIT_THRESHOLD, message("error-verdict-reached", verdict=Name(str(fail_if)))
     if json_output:
         as_json.write(as_json.run_as_json(analysis, exit_code, reason))
     elif analysis is not None and any(t.summary for t in analysis.data.trials):
         out = console.output()
         out.print()
         console.show(view.build(analysis, with_charts=False, lang=lang), out, details=details)
-    if reason:
-        errors.print(f"pgdyno: {reason}", markup=False, soft_wrap=True)
+    if reason is not None:
+        errors.print(f"pgdyno: {i18n.text(reason, lang)}", markup=False, soft_wrap=True)
     for path in outcome.reports:
-        errors.print(f"report: {path}", soft_wrap=True)
+        errors.print(i18n.text(message("report-written", path=Name(str(path))), lang), soft_wrap=True)
     return exit_code

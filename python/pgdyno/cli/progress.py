@@ -12,9 +12,11 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from pgdyno import i18n
+from pgdyno.cli import streams
 from pgdyno.cluster import waiting
-from pgdyno.message import Message, Text, counted, message
+from pgdyno.message import Message, Name, Text, counted, listed, message
 from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
+from pgdyno.report.outcomes import state_of_trial
 from pgdyno.stream.events import (
     CheckStarted,
     DatasetDone,
@@ -40,17 +42,37 @@ def _short(plan: TrialPlan) -> str:
     return text if len(text) <= 36 else f"{text[:35]}…"
 
 
-def _loading(rows: int, done_bytes: int, seconds: float) -> str:
+def _loading(p: DatasetProgress, seconds: float) -> list[Text]:
     """Return the progress of a load: rows, and throughput in MB/s."""
-    parts = [f"{rows:,} rows"] if rows else []
-    if done_bytes and seconds > 0.05:
-        parts.append(f"{done_bytes / seconds / 1e6:,.0f} MB/s")
-    return "  ".join(parts)
+    parts: list[Text] = [counted("n-rows", p.rows)] if p.rows else []
+    if p.done_bytes and seconds > 0.05:
+        parts.append(Name(f"{p.done_bytes / seconds / 1e6:,.0f} MB/s"))
+    return parts
+
+
+def _phase(p: DatasetProgress) -> Text:
+    """Return the name of a phase of loading."""
+    phase = Message(f"phase-{p.phase}")
+    if p.member:
+        return message("progress-member", phase=phase, member=Name(p.member))
+    return message("progress-load", phase=phase)
+
+
+def _tps(plan_tps: float, p99_ns: float) -> Message:
+    return message("progress-figures", tps=Quantity(plan_tps, "whole"), p99=Quantity(p99_ns, "ms"))
 
 
 def _planned(trials: Sequence[TrialPlan], seconds_each: float) -> Message:
     """Return the line that says how many trials follow."""
     return message("progress-trials", trials=counted("n-trials", len(trials)), seconds=Quantity(seconds_each, "rate"))
+
+
+def _check(what: str) -> Message:
+    return message("progress-check", what=Name(what))
+
+
+def _left(seconds: float) -> Message:
+    return message("progress-left", seconds=Quantity(seconds, "whole"))
 
 
 class _Viewer:
@@ -65,7 +87,7 @@ class _Viewer:
             case Noted(text=text):
                 self.note(self.say(text))
             case DatasetProgress() as p:
-                self.loading(p.phase, p.rows, p.total_rows, p.done_bytes, p.total_bytes)
+                self.loading(p)
             case CheckStarted(what=what, number=number, of=of):
                 self.checking(what, number, of)
             case DatasetDone():
@@ -84,7 +106,7 @@ class _Viewer:
                 self.note(self.say(counted("progress-dropped", n)))
 
     def note(self, text: str) -> None: ...
-    def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None: ...
+    def loading(self, p: DatasetProgress) -> None: ...
     def checking(self, what: str, number: int, of: int) -> None: ...
     def loaded(self) -> None: ...
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None: ...
@@ -119,22 +141,23 @@ class RichProgress(_Viewer):
     def note(self, text: str) -> None:
         self._console.print(text, markup=False)
 
-    def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None:
+    def loading(self, p: DatasetProgress) -> None:
         if self._load is None:
-            self._load = self._progress.add_task("load", figures="")
+            self._load = self._progress.add_task("", figures="")
             self._progress.start()
-        if phase != self._phase:
+        if (phase := f"{p.phase} {p.member}") != self._phase:
             self._phase, self._since = phase, time.monotonic()
-            self._progress.reset(self._load, total=total_bytes or total_rows or None, description=f"load: {phase}")
-        done = done_bytes if total_bytes else rows
-        self._progress.update(
-            self._load, completed=done, figures=_loading(rows, done_bytes, time.monotonic() - self._since)
-        )
+            total = p.total_bytes or p.total_rows or None
+            self._progress.reset(self._load, total=total, description=self.say(_phase(p)))
+        done = p.done_bytes if p.total_bytes else p.rows
+        figures = "  ".join(map(self.say, _loading(p, time.monotonic() - self._since)))
+        self._progress.update(self._load, completed=done, figures=figures)
 
     def checking(self, what: str, number: int, of: int) -> None:
-        self.loading("check", number, of, 0, 0)
+        self.loading(DatasetProgress("check", number, of))
         if self._load is not None:
-            self._progress.update(self._load, description=f"check: {what}", figures=f"{number + 1} of {of}")
+            figures = self.say(message("progress-of", n=number + 1, of=of))
+            self._progress.update(self._load, description=self.say(_check(what)), figures=figures)
 
     def loaded(self) -> None:
         if self._load is not None:
@@ -153,14 +176,16 @@ class RichProgress(_Viewer):
             # A search may take more trials than it usually does.
             self._planned = max(self._planned, self._done + 1)
             total = self._planned * self._each
-            self._progress.update(self._trials, total=total, description=_short(plan), figures="connecting")
+            figures = self.say(message("progress-connecting"))
+            self._progress.update(self._trials, total=total, description=_short(plan), figures=figures)
 
     def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Any]) -> None:
         if self._trials is None or row.end_ns <= row.start_ns:
             return
         tps = row.committed / ((row.end_ns - row.start_ns) / 1e9)
         bad = self._failed + row.failed + row.unknown
-        figures = f"{tps:>9,.0f} TPS  p99 {row.p99_ns / 1e6:.3g} ms  {bad} failed"
+        failed = self.say(message("progress-failed", n=bad))
+        figures = f"{tps:>9,.0f} TPS  p99 {row.p99_ns / 1e6:.3g} ms  {failed}"
         passed = min(row.end_ns / 1e9, self._each)
         self._progress.update(self._trials, completed=self._done * self._each + passed, figures=figures)
 
@@ -197,24 +222,23 @@ class PlainProgress(_Viewer):
         self._stream.write(text + "\n")
         self._stream.flush()
 
-    def loading(self, phase: str, rows: int, total_rows: int, done_bytes: int, total_bytes: int) -> None:
+    def loading(self, p: DatasetProgress) -> None:
         now = time.monotonic()
-        if phase != self._phase:
+        if (phase := f"{p.phase} {p.member}") != self._phase:
             self._phase, self._since = phase, now
         if now - self._told <= 5:
             return
         self._told = now
-        done, total = (done_bytes, total_bytes) if total_bytes else (rows, total_rows)
+        done, total = (p.done_bytes, p.total_bytes) if p.total_bytes else (p.rows, p.total_rows)
         left = (now - self._since) * (total - done) / done if done and total else None
-        eta = f", {left:.0f} s left" if left is not None else ""
-        figures = _loading(rows, done_bytes, now - self._since)
-        self.note(f"load: {phase}{', ' + figures if figures else ''}{eta}")
+        parts = [_phase(p), *_loading(p, now - self._since), None if left is None else _left(left)]
+        self.note(self.say(listed(parts)))
 
     def checking(self, what: str, number: int, of: int) -> None:
         now = time.monotonic()
         if now - self._told > 5:
             self._told = now
-            self.note(f"check: {what}, {number + 1} of {of}")
+            self.note(self.say(listed([_check(what), message("progress-of", n=number + 1, of=of)])))
 
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
         self._total = len(trials)
@@ -231,20 +255,29 @@ class PlainProgress(_Viewer):
             return
         self._told = now
         tps = row.committed / ((row.end_ns - row.start_ns) / 1e9)
+        figures = [_tps(tps, row.p99_ns), message("progress-failed", n=self._failed)]
         self.note(
-            f"{self._which(self._ended + 1)} {plan.slug}, {row.end_ns / 1e9:.0f} s into it: {tps:,.0f} TPS, "
-            f"p99 {row.p99_ns / 1e6:.3g} ms, {self._failed} failed"
+            self.say(
+                message(
+                    "progress-trial-goes-on",
+                    trial=Name(f"{self._which(self._ended + 1)} {plan.slug}"),
+                    seconds=Quantity(row.end_ns / 1e9, "whole"),
+                    figures=listed(figures),
+                )
+            )
         )
 
     def trial_ended(self, record: TrialRecord) -> None:
         self._ended += 1
         s = record.summary
-        figures = f"{s.tps:,.0f} TPS, p99 {s.latency.p99_ns / 1e6:.3g} ms" if s else record.state
-        bad = f", {sum(s.failed.values())} failed" if s and s.failed else ""
+        figures = [_tps(s.tps, s.latency.p99_ns) if s else state_of_trial(record.state)]
+        if s and s.failed:
+            figures.append(message("progress-failed", n=sum(s.failed.values())))
         left = (time.monotonic() - self._begun) / self._ended * (self._total - self._ended)
         # A search may take more trials than it usually does.
-        eta = f" ({left:.0f} s left)" if self._ended <= self._total else ""
-        self.note(f"{self._which(self._ended)} {record.plan.slug}: {figures}{bad}{eta}")
+        eta = message("in-brackets", text=_left(left)) if self._ended <= self._total else None
+        trial = Name(f"{self._which(self._ended)} {record.plan.slug}")
+        self.note(self.say(message("progress-trial", trial=trial, figures=listed(figures), left=eta)))
 
     def _which(self, number: int) -> str:
         return f"{number}/{self._total}" if number <= self._total else f"{number}"
@@ -282,7 +315,8 @@ class Steps:
         if self._quiet:
             return
         if not self._console.is_terminal:
-            self._console.print(f"{step} ({max(0.0, total_s - passed_s):.0f} s left)", markup=False)
+            left = message("in-brackets", text=_left(max(0.0, total_s - passed_s)))
+            self._console.print(streams.written(message("progress-step", step=Name(step), left=left)), markup=False)
             return
         if self._task is None:
             self._task = self._progress.add_task(step, total=total_s)
@@ -314,4 +348,4 @@ def stream_for(console: Console, *, quiet: bool, lang: str | None = None) -> Run
 def viewed(stream: RunStream, viewer: _Viewer) -> None:
     """Show the events of a stream. What a preparation waits for is shown as well."""
     stream.subscribe(viewer)
-    waiting.report = stream.note
+    waiting.report = lambda text: stream.emit(Noted(text))

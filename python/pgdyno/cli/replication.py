@@ -90,7 +90,7 @@ def create(
             pg_bin=pg_bin,
             checksums=checksums,
         )
-        with record.locked(cluster.base), watching("base backup") as watch:
+        with record.locked(cluster.base), watching("base-backup") as watch:
             try:
                 backups = build.build_members(cluster, watch)
             except PgdynoError:
@@ -208,7 +208,7 @@ def status(folder: Path, json_output: bool) -> int:
 
 def switchover(folder: Path, to: str) -> int:
     """Perform an orderly switchover."""
-    with at_work(folder) as cluster, watching("base backup") as watch:
+    with at_work(folder) as cluster, watching("base-backup") as watch:
         old, began = cluster.record.primary, time.monotonic()
         done = roles.switchover(cluster, to=to, watch=watch)
     _say(
@@ -225,7 +225,7 @@ def switchover(folder: Path, to: str) -> int:
 
 def failover(folder: Path, to: str, *, force: bool) -> int:
     """Perform a failover from a dead primary."""
-    with at_work(folder) as cluster, watching("base backup") as watch:
+    with at_work(folder) as cluster, watching("base-backup") as watch:
         found = state.member_state(cluster.primary)
         if found.role != "stopped" and not force:
             how = (
@@ -242,7 +242,7 @@ def failover(folder: Path, to: str, *, force: bool) -> int:
 
 def rejoin(folder: Path, member: str | None) -> int:
     """Standbys again."""
-    with at_work(folder) as cluster, watching("base backup") as watch:
+    with at_work(folder) as cluster, watching("base-backup") as watch:
         if state.member_state(cluster.primary).role != "primary":
             raise RefusedError(
                 msg("error-primary-does-not-run", name=cluster.primary.name),
@@ -259,7 +259,7 @@ def rejoin(folder: Path, member: str | None) -> int:
 
 def repair(folder: Path) -> int:
     """Repair the cluster: finish or undo an operation that was begun and not ended."""
-    with stoppable(), record.locked(folder), watching("base backup") as watch:
+    with stoppable(), record.locked(folder), watching("base-backup") as watch:
         cluster = ReplicatedCluster(folder)
         done = roles.repair(cluster, watch)
         following.wait_receiving(cluster)
@@ -352,7 +352,7 @@ def watching(phase: str) -> Iterator[Callable[[str, int], object]]:
     """Yield a function that shows how many bytes a long operation has processed."""
     stream = stream_for(console.errors(), quiet=False)
     try:
-        yield lambda member, done: stream.emit(DatasetProgress(f"{phase} {member}", 0, 0, done, 0))
+        yield lambda member, done: stream.emit(DatasetProgress(phase, done_bytes=done, member=member))
     finally:
         stream.emit(DatasetDone())
         stream.close()

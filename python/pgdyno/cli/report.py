@@ -6,10 +6,8 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from pgdyno import i18n
 from pgdyno.cli import as_json, console
 from pgdyno.errors import UsageError, msg
-from pgdyno.message import Name
 from pgdyno.report import heading, html, sysbench, view, write
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
@@ -46,7 +44,7 @@ def main(path: Path, json_output: bool, lang: str, report_format: str, *, detail
         return drill.report(path, json_output=json_output, lang=lang)
     data = replace(reading.read(path), under_way=rundir.is_under_way(path))
     if json_output:
-        as_json.write(as_json.run_as_json(RunAnalysis(data), 0, i18n.text(heading.error(data) or Name(""))))
+        as_json.write(as_json.run_as_json(RunAnalysis(data), 0, heading.error(data)))
         return 0
     if not any(t.summary for t in data.trials):
         raise UsageError(msg("error-no-finished-trial-there-nothing-2", path=path))

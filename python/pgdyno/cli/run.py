@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from pgdyno import i18n
 from pgdyno.cli import as_json, console, thresholds, vary
 from pgdyno.cli.console import command_line
 from pgdyno.cli.options import language
@@ -19,6 +20,7 @@ from pgdyno.cli.requests import RunRequest
 from pgdyno.cli.sysbench import SysbenchLines
 from pgdyno.collect import host
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError, msg
+from pgdyno.message import Name, listed, message
 from pgdyno.report import sysbench, view, write
 from pgdyno.report.view import View
 from pgdyno.run import resume
@@ -192,7 +194,7 @@ def main(request: RunRequest, servers: Options, adjust: Callable[[Experiment], t
     outcome = run_experiment(prepared, servers, stream)
     beyond = thresholds.met(outcome.analysis, bounds) if outcome.analysis is not None else []
     if beyond and outcome.exit_code in (EXIT_OK, EXIT_WITH_CAVEATS):
-        outcome = replace(outcome, exit_code=EXIT_THRESHOLD, error="; ".join(beyond))
+        outcome = replace(outcome, exit_code=EXIT_THRESHOLD, error=listed(beyond, "semicolon"))
     if json_output:
         as_json.write(as_json.run_as_json(outcome.analysis, outcome.exit_code, outcome.error))
     elif outcome.data is not None and report_format == "sysbench":
@@ -205,11 +207,11 @@ def main(request: RunRequest, servers: Options, adjust: Callable[[Experiment], t
         out.print()
         outcome, shown = localized(outcome, lang)
         console.show(shown, out, details=request.output.details)
-    if outcome.error:
-        errors.print(
-            f"pgdyno: {outcome.error}", markup=False, style="red" if errors.is_terminal else "", soft_wrap=True
-        )
+    if outcome.error is not None:
+        style = "red" if errors.is_terminal else ""
+        errors.print(f"pgdyno: {i18n.text(outcome.error, lang)}", markup=False, style=style, soft_wrap=True)
     if outcome.path is not None and not quiet:
         for path in outcome.reports or [outcome.path]:
-            errors.print(f"{'report' if outcome.reports else 'run directory'}: {path}", soft_wrap=True)
+            id = "report-written" if outcome.reports else "run-directory-written"
+            errors.print(i18n.text(message(id, path=Name(str(path))), lang), soft_wrap=True)
     return outcome.exit_code

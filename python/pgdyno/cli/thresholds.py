@@ -7,10 +7,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pgdyno import i18n
 from pgdyno.errors import UsageError, msg
 from pgdyno.figures import BY_NAME, Figure
 from pgdyno.judge.runs import label_of
+from pgdyno.message import Name, Text, message
 from pgdyno.results.analysis import RunAnalysis
 
 _FORM = re.compile(r"\s*(?P<name>[A-Za-z0-9.]+)\s*(?P<way>[<>])\s*(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>us|µs|ms|s|)\s*")
@@ -54,18 +54,24 @@ def threshold(text: str) -> Threshold:
     return Threshold(text.strip(), figure, found["way"] == ">", float(found["number"]) * _UNITS.get(found["unit"], 1.0))
 
 
-def met(run: RunAnalysis, thresholds: Sequence[Threshold]) -> list[str]:
+def met(run: RunAnalysis, thresholds: Sequence[Threshold]) -> list[Text]:
     """Return a message for each bound that a configuration exceeds.
 
     For each configuration, the mean of its repetitions is compared with the bounds.
     """
-    out = []
+    out: list[Text] = []
     for t in thresholds:
         for g in run.groups:
             values = [float(t.figure.of(x.summary)) for x in g.trials if x.summary]
             value = statistics.fmean(values) if values else 0.0
             if values and t.is_met_by(value):
                 out.append(
-                    f"--fail-if {t.text}: {label_of(g)} has {t.figure.name} {i18n.quantity(t.figure.quantity(value))}"
+                    message(
+                        "error-bound-exceeded",
+                        bound=Name(t.text),
+                        configuration=Name(label_of(g)),
+                        figure=Name(t.figure.name),
+                        value=t.figure.quantity(value),
+                    )
                 )
     return out

@@ -26,7 +26,6 @@ from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
 from pgdyno.message import Name, message
 from pgdyno.report.cells import column
-from pgdyno.report.tpcc import condition_title
 from pgdyno.run.workloads import functions, listing
 from pgdyno.spec.experiment import Tpcc
 from pgdyno.stream.events import CheckStarted, DatasetDone, Noted
@@ -102,7 +101,7 @@ def show_checked(found: Iterable[Checked], lang: str = "en") -> None:
         if not c.holds:
             result = message("checked-times", n=c.broken, example=Name(c.example))
         words = Text(say(result), style="green" if c.holds else "red")
-        table.add_row(c.clause, say(condition_title(c.clause, c.title)), words, f"{c.seconds:.2f}")
+        table.add_row(c.clause, say(c.text), words, f"{c.seconds:.2f}")
     console.output().print(table)
 
 

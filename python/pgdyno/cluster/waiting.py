@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 import psycopg
 
 from pgdyno.cluster.target import Target, bounded, clean
+from pgdyno.message import Name, Text, message
 from pgdyno.search_path import SAFE_PATH
 
 #: Seconds after which a session that waits is asked about.
 PATIENCE_S = 3.0
 #: Receives a sentence; None: nothing is reported.
-report: Callable[[str], None] | None = None
+report: Callable[[Text], object] | None = None
 
 # Of what works, or reads and writes, nothing is said: that takes as long as it takes.
 _ASK = """
@@ -48,20 +49,19 @@ def tell(target: Target, *, backend: int = 0, application: str = "", age_s: floa
         return False
     for kind, event, query, blocking, standbys in rows:
         statement = clean(" ".join(str(query).split()))[:60]
-        report(f"{target.where}: {statement}: it waits {_reason(kind, event, list(blocking or []), str(standbys))}")
+        why = _reason(kind, event, list(blocking or []), str(standbys))
+        report(message("progress-waits", where=Name(target.where), statement=Name(statement), reason=why))
     return bool(rows)
 
 
-def _reason(kind: str, event: str, blocking: list[int], standbys: str) -> str:
+def _reason(kind: str, event: str, blocking: list[int], standbys: str) -> Text:
     if event == "SyncRep":
-        return (
-            f"until a standby confirms its commit (synchronous_standby_names = '{clean(standbys)}'). Does one of them "
-            "stream? pg_stat_replication tells"
-        )
+        return message("progress-waits-standby", standbys=Name(clean(standbys)))
     if kind == "Lock":
-        held = f" that process {', '.join(map(str, blocking))} holds" if blocking else ""
-        return f"for a lock ({event}){held}; pg_stat_activity tells what it does"
-    return "for a checkpoint to end: the disk is slow, or has much to write"
+        processes = Name(", ".join(map(str, blocking)))
+        held = message("progress-waits-holders", processes=processes) if blocking else None
+        return message("progress-waits-lock", event=Name(event), holders=held)
+    return message("progress-waits-checkpoint")
 
 
 @contextlib.contextmanager

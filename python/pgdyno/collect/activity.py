@@ -13,6 +13,7 @@ import psycopg
 
 from pgdyno.errors import PgdynoError
 from pgdyno.format import one_line
+from pgdyno.message import Name, Text, message
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -35,7 +36,7 @@ _SIZES = ("table_bytes", "index_bytes")
 _SETTLED_S = 2.0
 
 
-def snapshot(conn: Connection, record: Sequence[str]) -> tuple[dict[str, float], list[str]]:
+def snapshot(conn: Connection, record: Sequence[str]) -> tuple[dict[str, float], list[Text]]:
     """Counters as they stand, and what could not be read, with the reason."""
     checkpoints = next(q for version, q in _CHECKPOINTS.items() if conn.info.server_version >= version)
     queries: dict[str, tuple[LiteralString, Sequence[str]]] = {
@@ -45,14 +46,14 @@ def snapshot(conn: Connection, record: Sequence[str]) -> tuple[dict[str, float],
         "database": (_DATABASE, ("transactions", "blocks_read", "temp_bytes")),
     }
     found: dict[str, float] = {}
-    missing: list[str] = []
+    missing: list[Text] = []
     for name, (query, columns) in queries.items():
         if name not in record:
             continue
         try:
             row = conn.execute(query).fetchone()
         except psycopg.Error as e:
-            missing.append(f"{name}: {one_line(e)}")
+            missing.append(message("gap-of", what=Name(name), reason=Name(one_line(e))))
             continue
         if row is not None:
             found |= {n: float(v) for n, v in zip(columns, row, strict=True) if v is not None}

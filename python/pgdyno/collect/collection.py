@@ -15,8 +15,10 @@ from pgdyno.collect.sources.base import Row, Source
 from pgdyno.collect.sources.waits import Waits
 from pgdyno.errors import PgdynoError
 from pgdyno.format import one_line
+from pgdyno.message import Name, Text, message
 from pgdyno.model import EventKind
 from pgdyno.stream.events import Body, Happened, SamplesTaken
+from pgdyno.units import Quantity
 
 #: A sample that is late by more of its period than this is told.
 _LATE = 2.0
@@ -108,7 +110,7 @@ class Collection:
         if self._thread.is_alive():
             self._thread.join(_END_S)
         if self._thread.is_alive():
-            self._tell("collection", "a source did not answer any more")
+            self._tell("collection", message("gap-no-answer"))
         with self._passing:
             self._is_closed = True
 
@@ -133,7 +135,7 @@ class Collection:
             self._look_until(due)
             late = time.time() - due
             if late > _LATE * self._period_s:
-                self._tell("late", f"a sample was {late:.1f} s late: there may be gaps")
+                self._tell("late", message("gap-late", time=Quantity(late, "seconds")))
             for source in self._sources:
                 self._sample(source)
             if self._is_lost and time.time() >= self._again_s:
@@ -154,7 +156,7 @@ class Collection:
             self._failures.pop(source.name, None)
             self._last.pop(source.name, None)
         self._is_lost = False
-        self._happened(EventKind.OWN_CONNECTION_BACK, "pgdyno reads the server again")
+        self._happened(EventKind.OWN_CONNECTION_BACK, message("event-own-connection-back"))
 
     def _look_until(self, due: float) -> None:
         """Read wait events as often as they are due, until the time `due` or the end of sampling."""
@@ -204,9 +206,9 @@ class Collection:
             self._failures[name] = self._failures.get(name, 0) + 1
             # One that takes long to fail holds up the others: it gets no larger a part of the time than others.
             self._retry[name] = time.time() + max(self._period_s * 0.5, _REST * (time.time() - began))
-            self._tell(name, f"{name}: {text}")
+            self._tell(name, message("gap-of", what=Name(name), reason=Name(text)))
             if self._failures[name] == _PATIENCE:
-                self._tell(f"{name} no more", f"{name}: left alone after {_PATIENCE} failures in a row")
+                self._tell(f"{name} no more", message("gap-given-up", what=Name(name), n=_PATIENCE))
             return None
         self._failures[name] = 0
         return found
@@ -214,9 +216,9 @@ class Collection:
     def _lose(self, text: str) -> None:
         if not self._is_lost:
             self._is_lost = True
-            self._happened(EventKind.OWN_CONNECTION_LOST, f"pgdyno's own, by which it reads the server: {text}")
+            self._happened(EventKind.OWN_CONNECTION_LOST, message("event-own-connection", reason=Name(text)))
 
-    def _happened(self, kind: EventKind, text: str) -> None:
+    def _happened(self, kind: EventKind, text: Text) -> None:
         start_ns = self._start_ns()
         at_ns = time.time_ns() - start_ns if start_ns else 0
         with self._passing:
@@ -233,7 +235,7 @@ class Collection:
             # A full disk ends the trial where its intervals are written.
             self._emitter.emit(body, origin=origin)
 
-    def _tell(self, what: str, text: str) -> None:
+    def _tell(self, what: str, text: Text) -> None:
         with self._passing:
             if what not in self._noted and not self._is_closed:
                 self._noted.add(what)

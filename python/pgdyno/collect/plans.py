@@ -18,6 +18,7 @@ from typing import Any, LiteralString
 import psycopg
 
 from pgdyno.format import one_line
+from pgdyno.message import Name, Text, message
 from pgdyno.search_path import use_user_path
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -106,13 +107,15 @@ def _writes_plainly(conn: Connection, text: str) -> bool | None:
     return row is not None and bool(row[0])
 
 
-def read(conn: Connection, statements: Sequence[Sample], *, carry_out: bool) -> tuple[list[Plan], list[str]]:
+def read(conn: Connection, statements: Sequence[Sample], *, carry_out: bool) -> tuple[list[Plan], list[Text]]:
     """Return the plans of statements, and a message with the reason for each plan that could not be read.
 
     If `carry_out` is set, statements are also executed. No execution starts later than _TOTAL_S seconds after the
     call.
     """
-    plans, missing, deadline = [], [], time.monotonic() + _TOTAL_S
+    plans: list[Plan] = []
+    missing: list[Text] = []
+    deadline = time.monotonic() + _TOTAL_S
     for s in statements:
         # Several in one message are none: a COMMIT among them would end the transaction that is to be rolled back.
         if _PLANNED.match(s.prepared) is None or ";" in s.prepared.rstrip("; \t\n"):
@@ -122,7 +125,8 @@ def read(conn: Connection, statements: Sequence[Sample], *, carry_out: bool) -> 
                 carried_out = carry_out and time.monotonic() < deadline and can_be_repeated(s.prepared)
                 plans.append(_plan(conn, s, carry_out=carried_out))
         except psycopg.Error as e:
-            missing.append(f"plan of {s.script}:{s.line}: {one_line(e)[:200]}")
+            place = Name(f"{s.script}:{s.line}")
+            missing.append(message("gap-plan", place=place, reason=Name(one_line(e)[:200])))
             if conn.closed:
                 break
     return plans, missing
@@ -245,11 +249,16 @@ def rows(before: Sequence[Plan], after: Sequence[Plan]) -> list[Row]:
     return found
 
 
-def changed(before: Sequence[Plan], after: Sequence[Plan]) -> list[str]:
-    """Statements whose plan is another after the trial, in words."""
+def changed(before: Sequence[Plan], after: Sequence[Plan]) -> list[Text]:
+    """Return the statements whose plan has changed during the trial."""
     later = {p.statement: p.shape for p in after}
     return [
-        f"{p.statement.script}:{p.statement.line}: {p.shape} before, {later[p.statement]} after"
+        message(
+            "event-plan",
+            place=Name(f"{p.statement.script}:{p.statement.line}"),
+            before=Name(p.shape),
+            after=Name(later[p.statement]),
+        )
         for p in before
         if later.get(p.statement, p.shape) != p.shape
     ]

@@ -9,6 +9,7 @@ import psycopg
 
 from pgdyno.conninfo import looks_secret
 from pgdyno.format import one_line
+from pgdyno.message import Name, Text, message
 from pgdyno.search_path import qualified
 
 #: Settings that decide what a figure means; recorded also where they have their default.
@@ -57,18 +58,18 @@ def is_private(name: str, value: str) -> bool:
     return re.search(_PRIVATE, name) is not None or looks_secret(value)
 
 
-def describe(conn: psycopg.Connection[tuple[Any, ...]]) -> tuple[dict[str, Any], list[str]]:
+def describe(conn: psycopg.Connection[tuple[Any, ...]]) -> tuple[dict[str, Any], list[Text]]:
     """Return the server facts for a manifest, and a message with the reason for each unreadable fact.
 
     This works with any server that speaks the protocol: each query may fail on its own.
     """
     facts: dict[str, Any] = {"protocol_version": conn.info.server_version}
-    missing: list[str] = []
+    missing: list[Text] = []
     for name, query in _QUERIES.items():
         try:
             rows = conn.execute(query, [list(KEY_SETTINGS), _PRIVATE] if "%s" in query else None).fetchall()
         except psycopg.Error as e:
-            missing.append(f"{name}: {one_line(e)}")
+            missing.append(message("gap-of", what=Name(name), reason=Name(one_line(e))))
             continue
         if name == "settings":
             facts[name] = {n: {"value": v, "source": source} for n, v, source in rows if not looks_secret(str(v))}

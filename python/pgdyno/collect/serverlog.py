@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgdyno.collect.logformat import Reader, Record
+from pgdyno.message import Name, Text, message
 from pgdyno.model import EventKind
+from pgdyno.units import Quantity
 
 #: Of very much the beginning is read.
 _MOST_BYTES = 64 << 20
@@ -68,12 +70,12 @@ class Log:
         parts = [re.escape(x) for x in re.split(r"%[#-]?[a-zA-Z]", Path(name or path.name).with_suffix("").name)]
         self._name = re.compile(rf"{'.+'.join(parts)}{re.escape(path.suffix)}(?:[.-]\d+)?")
 
-    def events(self) -> tuple[list[LogEvent], list[str]]:
+    def events(self) -> tuple[list[LogEvent], list[Text]]:
         """Return the events in order of time, and messages on log parts that could not be read.
 
         There are at most MOST events of each kind.
         """
-        missing: list[str] = []
+        missing: list[Text] = []
         found: list[LogEvent] = []
         left = _MOST_BYTES
         for path, begin in self._files():
@@ -82,14 +84,14 @@ class Log:
                     f.seek(begin)
                     raw = f.read(left + 1)
             except OSError as e:
-                missing.append(f"the server's log, {path.name}: {e.strerror or e}")
+                missing.append(message("gap-log-file", file=Name(path.name), reason=Name(e.strerror or str(e))))
                 continue
             if len(raw) > left:
-                missing.append(f"the server's log, {path.name}: what lies beyond {_MOST_BYTES >> 20} MiB of this trial")
+                missing.append(message("gap-log-long", file=Name(path.name), size=Quantity(_MOST_BYTES, "bytes")))
             found += _events(self._read(raw[:left].decode("utf-8", "replace")))
             left = max(0, left - len(raw))
         if not self._files():
-            missing.append(f"the server's log: {self._path.name} is gone")
+            missing.append(message("gap-log-gone", file=Name(self._path.name)))
         counts: Counter[str] = Counter()
         kept = []
         for event in sorted(found, key=lambda e: e.at_ns):

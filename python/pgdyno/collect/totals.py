@@ -15,6 +15,7 @@ import psycopg
 from pgdyno.collect import extensions, server
 from pgdyno.conninfo import looks_secret
 from pgdyno.format import one_line
+from pgdyno.message import Argument, Name, Text, message
 from pgdyno.model import EventKind
 from pgdyno.search_path import relation_shown
 
@@ -113,7 +114,7 @@ class Totals:
     counted: dict[str, dict[tuple[str, ...], tuple[float | None, ...]]] = field(default_factory=dict)
     #: Names of which there are more than are read.
     cut: set[str] = field(default_factory=set)
-    missing: list[str] = field(default_factory=list)
+    missing: list[Text] = field(default_factory=list)
     #: When the server was started, and when it last read its configuration: nanoseconds since 1970 by our clock; 0: not
     #: known. And its settings.
     started_ns: int = 0
@@ -154,14 +155,14 @@ def read(conn: Connection, *, statements_alone: bool = False, is_ours: bool = Fa
                 if schema:
                     _count(conn, totals, name, q, q.query.replace("{schema}", schema).encode())
         except psycopg.Error as e:
-            totals.missing.append(f"{name}: {one_line(e)}")
+            totals.missing.append(message("gap-of", what=Name(name), reason=Name(one_line(e))))
     _hide_secrets(totals)
     try:
         _read_times(conn, totals)
         settings = "select name, setting from pg_settings where context <> 'internal' and source <> 'session'"
         totals.settings = {n: v for n, v in conn.execute(settings).fetchall() if v is not None}
     except psycopg.Error as e:
-        totals.missing.append(f"settings: {one_line(e)}")
+        totals.missing.append(message("gap-of", what=Name("settings"), reason=Name(one_line(e))))
     return totals
 
 
@@ -186,12 +187,12 @@ def _count(conn: Connection, totals: Totals, name: str, q: _Question, query: byt
         with conn.transaction():
             rows = conn.execute(query).fetchall()
     except psycopg.Error as e:
-        totals.missing.append(f"{name}: {one_line(e)}")
+        totals.missing.append(message("gap-of", what=Name(name), reason=Name(one_line(e))))
         return
     n = len(q.names)
     if len(rows) >= _LIMITS.get(name, len(rows) + 1):
         totals.cut.add(name)
-        totals.missing.append(f"{name}: only the {len(rows):,} that are used most were read")
+        totals.missing.append(message("gap-most-used", what=Name(name), n=len(rows)))
     named = name in ("tables", "indexes")
     totals.counted[name] = {
         tuple(relation_shown(conn, v) if named else str(v) for v in r[:n]): tuple(
@@ -238,23 +239,24 @@ def between(before: Totals, after: Totals, version: int) -> dict[str, list[Row]]
     return found
 
 
-def happened(before: Totals, after: Totals) -> list[tuple[int, EventKind, str]]:
+def happened(before: Totals, after: Totals) -> list[tuple[int, EventKind, Text]]:
     """Events that show in what stood before and after: when (nanoseconds since 1970; 0: not known), kind, and words."""
-    found = []
+    found: list[tuple[int, EventKind, Text]] = []
     at_ns = 0
     if before.started_ns and after.started_ns - before.started_ns > _CLOCK_NS:
         at_ns = after.started_ns
-        found.append((at_ns, EventKind.SERVER_RESTARTED, "the server was started anew"))
+        found.append((at_ns, EventKind.SERVER_RESTARTED, message("event-restarted")))
     elif before.configured_ns and after.configured_ns - before.configured_ns > _CLOCK_NS:
         at_ns = after.configured_ns
-        found.append((at_ns, EventKind.CONFIGURATION_RELOADED, "the server read its configuration again"))
+        found.append((at_ns, EventKind.CONFIGURATION_RELOADED, message("event-reloaded")))
     elif after.were_reset_since(before):
-        found.append((0, EventKind.COUNTERS_RESET, "the server's counters were reset, by a crash or by somebody"))
+        found.append((0, EventKind.COUNTERS_RESET, message("event-reset")))
     for name in sorted(set(before.settings) & set(after.settings)):
         old, new = before.settings[name], after.settings[name]
         if old != new:
             is_private = server.is_private(name, old) or server.is_private(name, new)
-            words = "its values are not written down" if is_private else f"{old} before, {new} after"
+            values: dict[str, Argument] = {} if is_private else {"before": Name(old), "after": Name(new)}
+            id = "event-setting-hidden" if is_private else "event-setting"
             # One of the last time that the server read them, if there was any: else of the role or the database.
-            found.append((at_ns, EventKind.SETTING_CHANGED, f"{name}: {words}"))
+            found.append((at_ns, EventKind.SETTING_CHANGED, message(id, name=Name(name), **values)))
     return found

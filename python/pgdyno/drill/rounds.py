@@ -72,7 +72,7 @@ def play(
         found.error = f"the load ended by itself: {load.error}"
     if beside is not None and beside.error and not found.error:
         found.error = f"the workload beside it ended by itself: {beside.error}"
-    say("recover and audit")
+    say("recovery")
     try:
         compare_copies(found, load, target.everybody())
         primary = live.recover()

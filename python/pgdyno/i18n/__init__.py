@@ -24,8 +24,8 @@ _PLACE = re.compile(r'\{ (?:\$([a-z][a-z0-9_]*)|"([^"]*)") \}')
 _UNITS = {"zh": {"ms": "毫秒", "s": "秒", "min": "分钟", "h": "小时", "days": "天"}}
 #: What stands between texts in a row.
 _MARKS = {
-    "en": {"comma": ", ", "list": ", ", "semicolon": "; ", "sentence": " ", "none": ""},
-    "zh": {"comma": "，", "list": "、", "semicolon": "；", "sentence": "", "none": ""},
+    "en": {"comma": ", ", "list": ", ", "semicolon": "; ", "sentence": " ", "line": "\n", "none": ""},
+    "zh": {"comma": "，", "list": "、", "semicolon": "；", "sentence": "", "line": "\n", "none": ""},
 }
 
 

@@ -13,6 +13,7 @@ from pgdyno.load.dataset import Dataset, quoted
 from pgdyno.stream.events import CheckStarted, DatasetDone
 from pgdyno.stream.stream import RunStream
 from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, Condition, checked, warehouse_range
+from pgdyno.units import Quantity
 
 
 def check(target: Target, dataset: Dataset, schema: str, stream: RunStream) -> None:
@@ -33,8 +34,8 @@ def check(target: Target, dataset: Dataset, schema: str, stream: RunStream) -> N
                         msg(
                             "error-what-was-loaded-breaks-clause",
                             clause=c.clause,
-                            title=c.title,
-                            broken=f"{c.broken:,}",
+                            title=c.text,
+                            broken=Quantity(c.broken, "whole"),
                             example=c.example,
                         ),
                         msg("remedy-does-another-session-write-there"),

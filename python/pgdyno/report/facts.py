@@ -230,7 +230,7 @@ def environment(data: RunData) -> list[tuple[Text, Text]]:
     items += [(Name(n), _varied(m, n, s.value)) for n, s in m.server.settings.items() if n in _SHOWN_SETTINGS]
     for label, place in m.places.items() if len(m.places) > 1 else []:
         items.append((message("env-place", place=Name(label)), Name(place.server.version or "?")))
-    items += [(message("env-not-recorded"), Name(x)) for x in m.not_recorded]
+    items += [(message("env-not-recorded"), x) for x in m.gaps]
     return items
 
 

@@ -12,6 +12,7 @@ from pgdyno.model import WRONG, Caveat, Key, TrialRecord
 from pgdyno.report.names import trials_of
 from pgdyno.store.manifest import Manifest, Place
 from pgdyno.store.reading import RunData
+from pgdyno.store.texts import english
 
 GIB = 1024**3
 
@@ -27,8 +28,8 @@ def error(data: RunData) -> Text | None:
     """Return why the run ended early, if it did, which trials failed, and which files cannot be read."""
     ended = _ended(data)
     known = data.manifest.error
-    failed = [t for t in data.trials if t.state == "failed" and (not known or t.error not in known)]
-    texts: list[Text] = [Name(f"{t.plan.folder}: {t.error}") for t in failed[:_SOME]]
+    failed = [t for t in data.trials if t.state == "failed" and (not known or english(t.error) not in known)]
+    texts: list[Text] = [trial_error(t) for t in failed[:_SOME]]
     if len(failed) > _SOME:
         texts.append(message("more-trials-failed", n=len(failed) - _SOME))
     texts += [message("unreadable", file=Name(path), why=Name(why)) for path, why in data.unreadable]
@@ -36,10 +37,15 @@ def error(data: RunData) -> Text | None:
     return listed(found, "semicolon") if found else None
 
 
+def trial_error(t: TrialRecord) -> Text:
+    """Return the error of a trial, with its folder."""
+    return message("trial-error", folder=Name(t.plan.folder), error=t.error)
+
+
 def _ended(data: RunData) -> Text | None:
     m = data.manifest
-    if m.error:
-        return Name(m.error)
+    if m.error_text is not None:
+        return m.error_text
     if m.ended_at or data.under_way:
         return None
     done = sum(t.state == "finished" for t in data.trials)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pgdyno.figures import BY_NAME, Figure, is_known
 from pgdyno.judge.groups import Group, variant_column
-from pgdyno.message import Message, Name, Text, listed, message
+from pgdyno.message import Message, Name, Text, listed, message, single_line
 from pgdyno.model import TrialSummary
 from pgdyno.report.cells import (
     BY_UNIT,
@@ -96,15 +96,16 @@ def outcomes(data: RunData) -> Table:
         found = _outcomes(t.summary) if t.summary else []
         if t.summary and t.summary.warmup_dropped_s:
             found.append(message("outcome-dropped", seconds=Quantity(t.summary.warmup_dropped_s, "factor")))
-        if error := " ".join(t.error.split()):
-            found.append(Name(error))
+        if t.error is not None:
+            found.append(single_line(t.error))
         if found:
-            rows.append(cells([linked(Name(t.plan.folder), [t]), _state(t.state), listed(found, "semicolon")]))
+            rows.append(cells([linked(Name(t.plan.folder), [t]), state_of_trial(t.state), listed(found, "semicolon")]))
     columns = [column("trial"), column("state"), column("outcomes", is_long=True)]
     return Table("outcomes", message("table-outcomes"), columns, rows, [], 3)
 
 
-def _state(state: str) -> Text:
+def state_of_trial(state: str) -> Text:
+    """Return the name of a state; one of another version as it is."""
     known = {"finished", "failed", "interrupted", "running"}
     return message(f"state-of-trial-{state}") if state in known else Name(state)
 
@@ -126,7 +127,7 @@ def trials(data: RunData) -> Table:
         figures: list[Value | None] = [None] * (1 + len(_OF_A_TRIAL))
         if s is not None:
             figures = [s.committed, *(_shown(s, f) for f in _OF_A_TRIAL)]
-        rows.append(cells([t.plan.folder, _state(t.state), *figures]))
+        rows.append(cells([t.plan.folder, state_of_trial(t.state), *figures]))
     columns = [column("trial"), column("state"), column("committed", COUNT)]
     columns += [Column(f.heading, column(f.heading).title, BY_UNIT[f.unit]) for f in _OF_A_TRIAL]
     folders = [f"trials/{t.plan.folder}" for t in data.trials]

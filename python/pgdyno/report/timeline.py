@@ -259,7 +259,7 @@ def _marks(r: Recorded, zero: int, say: Say) -> Values:
         found.append(_span(d.start_ns, d.end_ns, zero, say(_event("dip")), say(why)))
     for e in r.events:
         if e.kind in _MARKED and e.kind != "checkpoint" and e.at_ns:
-            found.append(_span(e.at_ns, e.at_ns + _MOMENT_NS, zero, say(_event(e.kind)), e.text[:120]))
+            found.append(_span(e.at_ns, e.at_ns + _MOMENT_NS, zero, say(_event(e.kind)), say(e.text)[:120]))
     return found[:_MOST]
 
 

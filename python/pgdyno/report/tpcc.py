@@ -397,7 +397,7 @@ def drawn(run: RunAnalysis) -> Table:
 
 
 def condition_title(clause: str, title: str) -> Text:
-    """Return the title of a condition by its clause; conditions of the initial population have English titles."""
+    """Return the title of a condition by its clause; a condition of another version keeps its own."""
     section, _, number = clause.rpartition(".")
     return message(f"condition-{number}") if section == "3.3.2" else Name(title)
 

@@ -21,6 +21,7 @@ from pgdyno.collect.sources.quota import Quota
 from pgdyno.collect.sources.sessions import Blockers, Slots, Snapshots, Standbys
 from pgdyno.collect.sources.sizes import Sizes
 from pgdyno.collect.sources.waits import Waits
+from pgdyno.message import Text, message
 from pgdyno.run.site import Site
 
 #: How long a question may take while the load runs; and a new connection.
@@ -35,7 +36,7 @@ class AskedSources:
     """
 
     def __init__(
-        self, site: Site, wanted: Collection[str], note: Callable[[str], None], *, sees_processes: bool
+        self, site: Site, wanted: Collection[str], note: Callable[[Text], None], *, sees_processes: bool
     ) -> None:
         """`sees_processes`: the server's machine is this one. Raises PgdynoError, psycopg.Error."""
         self._site = site
@@ -84,7 +85,7 @@ class AskedSources:
                     if (quota := Quota(postmaster)).is_there:
                         found.append(quota)
                 else:
-                    self._note("the server's processes: they cannot be seen from here (a container, another user)")
+                    self._note(message("gap-hidden-processes"))
         self.waits = None
         if "waits" in self._wanted:
             waits = self.waits = Waits(conn, application)

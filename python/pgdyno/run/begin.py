@@ -7,6 +7,7 @@ from typing import Any
 
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError
+from pgdyno.message import listed
 from pgdyno.model import Caveat, EventKind
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.between import BetweenTrials
@@ -69,7 +70,7 @@ class TrialStarter:
         stream = TrialStream(self.stream, trial.number)
         stream.emit(TrialStarted(trial, [c.sql for c in workload.commands if c.is_sql]))
         if refused:
-            stream.emit(Happened(EventKind.PREPARING, refused))
+            stream.emit(Happened(EventKind.PREPARING, listed(refused, "semicolon")))
         statements = samples_of(scripts, workload, seed) if {"plans", "server", "statements"} & set(run.collect) else []
         steps = TrialSteps(
             site,

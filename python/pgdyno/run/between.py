@@ -12,10 +12,9 @@ import psycopg
 from pgdyno.cluster import administration
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.collect import activity
-from pgdyno.errors import LocalError, RefusedError, TargetError, msg
-from pgdyno.format import one_line
+from pgdyno.errors import LocalError, RefusedError, TargetError, msg, reason
 from pgdyno.load.units import pg_size
-from pgdyno.message import Name, message
+from pgdyno.message import Name, Text, listed, message
 from pgdyno.run import dataset
 from pgdyno.run.site import Site
 from pgdyno.run.steps import PATIENCE_S, machine_counters
@@ -34,14 +33,14 @@ class BetweenTrials:
         self.stream = stream
         self._has_reported_copy = False
 
-    def prepare(self, site: Site) -> tuple[dict[str, float], str]:
+    def prepare(self, site: Site) -> tuple[dict[str, float], list[Text]]:
         """Prepare the server so that all trials begin alike.
 
         Return the server's counters, and the reasons why steps could not be done. A server that is unreachable at the
         moment, or that denies permission, does not end the run.
         """
         between, record = self.run.between, self.run.record
-        refused: list[str] = []
+        refused: list[Text] = []
         counters: dict[str, float] = {}
         if between.restore == "template" and isinstance(site.cluster, EmbeddedCluster):
             copied = site.cluster.restore_as_loaded()
@@ -60,12 +59,12 @@ class BetweenTrials:
                     dataset.refresh(conn, site.target, site.dataset)
                     self._restore(conn, site)
                 except psycopg.Error as e:
-                    refused.append(one_line(e))
+                    refused.append(reason(e))
                 try:
                     if between.checkpoint:
                         conn.execute("checkpoint")
                 except psycopg.Error as e:
-                    refused.append(one_line(e))
+                    refused.append(reason(e))
                 if not between.restart:
                     self._drop_caches(site)
                 time.sleep(between.pause_s)
@@ -76,10 +75,10 @@ class BetweenTrials:
         except RefusedError:
             raise
         except (TargetError, psycopg.Error) as e:
-            refused.append(one_line(e))
+            refused.append(reason(e))
         if refused:
-            self.stream.emit(Noted(message("progress-preparing", reasons=Name("; ".join(refused)))))
-        return counters, "; ".join(refused)
+            self.stream.emit(Noted(message("progress-preparing", reasons=listed(refused, "semicolon"))))
+        return counters, refused
 
     def _restore(self, conn: psycopg.Connection[tuple[Any, ...]], site: Site) -> None:
         """Restore the data by SQL to the state after loading."""

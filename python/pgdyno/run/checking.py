@@ -10,10 +10,10 @@ import psycopg
 
 from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
-from pgdyno.errors import PgdynoError
-from pgdyno.format import one_line
+from pgdyno.errors import PgdynoError, reason
 from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
+from pgdyno.message import Name, message
 from pgdyno.model import Caveat, EventKind
 from pgdyno.store.reading import CHECKS
 from pgdyno.store.rundir import replace_file
@@ -41,13 +41,19 @@ def after_trial(
             found = list(checked(conn, dataset.tables_wanted, CONSISTENCY, began, schema=find.schema_sql(conn)))
     except (psycopg.Error, PgdynoError) as e:
         for trial, _ in trials:
-            trial.emit(Happened(EventKind.CHECKING, one_line(e)))
+            trial.emit(Happened(EventKind.CHECKING, reason(e)))
         return [Caveat.UNCHECKED]
     finally:
         stream.emit(DatasetDone())
     for trial, folder in trials:
         replace_file(folder / CHECKS, json.dumps([c.as_json() for c in found], indent=2) + "\n")
         for c in (c for c in found if not c.holds):
-            words = f"{c.clause}, {c.title}: {c.broken:,} times, e.g. {c.example}"
+            words = message(
+                "event-inconsistent",
+                clause=Name(c.clause),
+                condition=c.text,
+                n=c.broken,
+                example=Name(c.example),
+            )
             trial.emit(Happened(EventKind.INCONSISTENT, words))
     return [] if all(c.holds for c in found) else [Caveat.INCONSISTENT]

@@ -21,8 +21,8 @@ from pgdyno.collect.sources.base import Source
 from pgdyno.collect.sources.devices import Devices, places_of
 from pgdyno.collect.sources.machine import Cores, Machine, SoftInterrupts
 from pgdyno.collect.totals import Totals
-from pgdyno.errors import PgdynoError
-from pgdyno.format import one_line
+from pgdyno.errors import LocalError, PgdynoError, msg, reason
+from pgdyno.message import Name, Text, listed, message
 from pgdyno.model import EventKind
 from pgdyno.run import counting
 from pgdyno.run.asked import PATIENCE_S, AskedSources, Connection
@@ -59,7 +59,7 @@ class Collecting:
         self._log: Log | None = None
         self._began_ns = time.time_ns()
         self._collection: Collection | None = None
-        self._gaps: set[str] = set()
+        self._gaps: list[Text] = []
         longest = max(_LONGEST_S, run.duration_s / _MOST)
         self._period_s = min(longest, max(_SHORTEST_S, run.duration_s / _SAMPLES))
         self._waits_per_s = run.waits_per_s
@@ -78,14 +78,14 @@ class Collecting:
             self._read_before(self._asked.conn)
             self._count_statements()
         except (PgdynoError, psycopg.Error) as e:
-            self._note(one_line(e))
+            self._note(reason(e))
         if self._same_machine:
             try:
                 sources = self._machine_sources()
             except OSError as e:
-                self._note(f"the server's machine: {e.strerror or e}")
+                self._note(message("gap-machine", reason=Name(e.strerror or str(e))))
         elif "machine" in self._wanted:
-            self._note("the server's CPU, devices and processes: it is on another machine")
+            self._note(message("gap-another-machine"))
         self._collection = Collection(
             sources,
             self._asked,
@@ -103,7 +103,7 @@ class Collecting:
         if not self._before.counted_by("statements"):
             return
         if self._warmup_s * counting.PART < counting.LEAST_S:
-            self._note("statements: they are counted in the warm-up, which is too short (--warmup 1)")
+            self._note(message("gap-short-warmup"))
             return
         self._counting = Counting(self._site.target, self._warmup_s, lambda: self._stream.start_ns)
         self._counting.begin()
@@ -132,7 +132,7 @@ class Collecting:
             with administration.connect(self._site.target, patience_s=PATIENCE_S) as conn:
                 self._read_after(conn, attributable=attributable)
         except (PgdynoError, psycopg.Error) as e:
-            self._note(one_line(e))
+            self._note(reason(e))
         if self._log is not None and self._stream.start_ns:
             self._read_log(self._log)
 
@@ -146,7 +146,7 @@ class Collecting:
         own = self._counting.own_reloads(reloads) if self._counting is not None else set()
         for event in events:
             if event.kind != _RELOADED or event.at_ns not in own:
-                self._event(self._since_start(event.at_ns), event.kind, event.text)
+                self._event(self._since_start(event.at_ns), event.kind, Name(event.text))
 
     def _since_start(self, at_ns: int) -> int:
         """Return a time, in nanoseconds since 1970, relative to the start of the load.
@@ -170,15 +170,15 @@ class Collecting:
         if "log" in self._wanted:
             try:
                 self._log = self._find_log(conn)
-            except (ValueError, OSError, psycopg.Error) as e:
-                why = e.strerror if isinstance(e, OSError) else ""
-                self._note(f"the server's log: {why or one_line(e)}")
+            except (PgdynoError, OSError, psycopg.Error) as e:
+                why = Name(e.strerror) if isinstance(e, OSError) and e.strerror else reason(e)
+                self._note(message("gap-log", reason=why))
 
     def _read_after(self, conn: Connection, *, attributable: bool) -> None:
         if attributable and {"server", "statements"} & self._wanted:
             after = self._totals(conn)
             if after.were_reset_since(self._before):
-                self._note("tables, indexes, I/O and statements: the server's counters were reset within the trial")
+                self._note(message("gap-reset"))
             for name, rows in totals.between(self._before, after, conn.info.server_version).items():
                 known = statements.attributed(rows, self._statements) if name == "statements" else rows
                 self._stream.emit(TotalsRead(name, known))
@@ -204,11 +204,11 @@ class Collecting:
         try:
             rows = buffers.read(conn, is_ours=self._is_ours)
         except psycopg.Error as e:
-            self._note(f"what shared buffers hold: {one_line(e)}")
+            self._note(message("gap-buffers", reason=reason(e)))
             return
         self._stream.emit(TotalsRead("buffers", rows))
         if not rows:
-            self._note("what shared buffers hold: the extension pg_buffercache is not in this database")
+            self._note(message("gap-no-buffercache"))
 
     @property
     def _is_ours(self) -> bool:
@@ -217,10 +217,10 @@ class Collecting:
     def _find_log(self, conn: Connection) -> Log | None:
         """Return the server's log.
 
-        Raise OSError, psycopg.Error or ValueError with the reason if it cannot be read.
+        Raise OSError, psycopg.Error or LocalError with the reason if it cannot be read.
         """
         if not self._same_machine:
-            raise ValueError("it is on another machine")
+            raise LocalError(msg("gap-log-another-machine"))
         names = ("data_directory", "log_line_prefix", "log_timezone", "lc_messages", "log_filename")
         row = conn.execute(
             "select "
@@ -234,9 +234,9 @@ class Collecting:
         own = str(self._site.cluster.log) if self._site.cluster is not None else ""
         form, file = next(((n, f) for n, f in enumerate(files) if f), (0, own))
         if not file:
-            raise ValueError("it is not a file that the server knows of (logging_collector is off)")
+            raise LocalError(msg("gap-log-no-file"))
         if not language.startswith(("C", "POSIX", "en")) and language:
-            raise ValueError(f"its messages are not in English (lc_messages = {language})")
+            raise LocalError(msg("gap-log-language", language=language))
         reader = (partial(logformat.read_lines, prefix), logformat.read_csv, logformat.read_json)[form](zone)
         return Log(Path(data) / file, reader, None if file == own else name)
 
@@ -247,7 +247,7 @@ class Collecting:
         if "machine" not in self._wanted:
             return []
         if not Machine.is_there():
-            self._note("CPU, devices and processes: only Linux tells of them")
+            self._note(message("gap-not-linux"))
             return []
         sources: list[Source] = [Machine(), Cores()]
         if SoftInterrupts.is_there():
@@ -255,12 +255,11 @@ class Collecting:
         data = self._data_directory()
         devices = Devices(places_of(data)) if data is not None else None
         if devices is not None and devices.hidden:
-            hidden = " and ".join(devices.hidden)
-            self._note(f"the devices under {hidden} and tablespaces: only the server's user or root may look there")
+            self._note(message("gap-hidden-devices", places=listed(map(Name, devices.hidden), "list")))
         if devices is not None and devices.holds:
             sources.append(devices)
         else:
-            self._note("the devices under the server's files: they cannot be found from here")
+            self._note(message("gap-no-devices"))
         return sources
 
     def _data_directory(self) -> Path | None:
@@ -274,12 +273,12 @@ class Collecting:
 
     # ------------------------------------------------------------ writing
 
-    def _event(self, at_ns: int, kind: EventKind, text: str) -> None:
+    def _event(self, at_ns: int, kind: EventKind, text: Text) -> None:
         self._stream.emit(Happened(kind, text, at_ns))
 
-    def _note(self, text: str) -> None:
+    def _note(self, text: Text) -> None:
         if text not in self._gaps:
-            self._gaps.add(text)
+            self._gaps.append(text)
             self._event(0, EventKind.NOT_RECORDED, text)
 
 

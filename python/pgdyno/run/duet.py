@@ -18,6 +18,7 @@ from typing import Any
 from pgdyno import _core, engine
 from pgdyno.errors import ClusterError, PgdynoError, SpecError, msg
 from pgdyno.interrupt import signals_held
+from pgdyno.message import Name, message
 from pgdyno.model import EventKind, TrialRecord
 from pgdyno.run.trial import (
     ENGINE,
@@ -37,6 +38,7 @@ from pgdyno.run.workers import workers_for_clients
 from pgdyno.run.workloads import tpcc_workload
 from pgdyno.store.rundir import now_text
 from pgdyno.stream.events import Happened, IntervalClosed, LoadStarted
+from pgdyno.units import Quantity
 
 #: Of a slice, where nothing is said: so many of them in the duration, but not shorter or longer than these.
 _SLICES, _SHORTEST_S, _LONGEST_S = 60, 0.25, 2.0
@@ -154,7 +156,7 @@ class _Observer:
                 raise ClusterError(died, msg("remedy-server-s-log-run-directory"))
 
     def event(self, e: _core.Event) -> None:
-        happened = Happened(EventKind(e.kind), e.text, e.at_ns, e.client // 2)
+        happened = Happened(EventKind(e.kind), Name(e.text), e.at_ns, e.client // 2)
         self._sides[e.client % 2].trial.context.stream.emit(happened, origin=ENGINE)
 
 
@@ -212,7 +214,9 @@ def run_duet(trials: tuple[PreparedTrial, PreparedTrial]) -> tuple[list[TrialRec
         transition_s = max(transition_of(slice_s), _IN_A_TRANSITION * typical_s)
         if slice_s > (run.slice_s or 0.0):
             for t in trials:
-                why = f"{slice_s:.2f} s: a transaction takes {typical_s * 1000:.3g} ms"
+                why = message(
+                    "event-slice-longer", slice=Quantity(slice_s, "seconds"), typical=Quantity(typical_s * 1e9, "ns")
+                )
                 t.context.stream.emit(Happened(EventKind.SLICE, why))
         together = run.order == "simultaneous"
         warming, measuring = (turns_for(s, slice_s, together=together) for s in (warmup_s, run.duration_s))

@@ -17,10 +17,9 @@ from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host, relations, server
-from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError, msg
-from pgdyno.format import one_line
+from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError, msg, reason
 from pgdyno.interrupt import Terminated
-from pgdyno.message import Name, message
+from pgdyno.message import Name, Text, listed, message
 from pgdyno.model import WRONG, TrialPlan
 from pgdyno.report import view
 from pgdyno.report import write as reports
@@ -34,7 +33,7 @@ from pgdyno.run.servers import Servers
 from pgdyno.run.site import Site
 from pgdyno.spec.values import size_bytes
 from pgdyno.storage import probe
-from pgdyno.store import manifest, reading, rundir
+from pgdyno.store import manifest, reading, rundir, texts
 from pgdyno.store.journal import RunRecorder
 from pgdyno.store.manifest import Place
 from pgdyno.store.reading import FINDINGS, RunData
@@ -49,17 +48,27 @@ class Outcome:
 
     exit_code: int
     path: Path | None = None
-    error: str = ""
+    error: Text | None = None
     #: None: there is no record that could be read.
     analysis: RunAnalysis | None = None
     #: The report in English; None: there is none.
     view: View | None = None
     reports: list[Path] = field(default_factory=list)
 
+    def add_error(self, error: Text) -> None:
+        """Add an error to those that ended the run."""
+        self.error = listed((self.error, error), "line")
+
     @property
     def data(self) -> RunData | None:
         """The record of the run."""
         return self.analysis.data if self.analysis is not None else None
+
+
+def _ending(outcome: Outcome) -> dict[str, Any]:
+    """Return what the manifest says of the end."""
+    error = {"error": texts.english(outcome.error), "error_message": texts.data_of(outcome.error)}
+    return {"exit_code": outcome.exit_code, **error}
 
 
 def _same_machine(target: Target, same_address: object) -> bool:
@@ -131,7 +140,7 @@ class Recorder:
         """Add facts to the manifest."""
         self.directory.update_manifest(**facts)
 
-    def begin(self, site: Site, facts: dict[str, Any], missing: list[str]) -> None:
+    def begin(self, site: Site, facts: dict[str, Any], missing: list[Text]) -> None:
         """Create the run directory, or open that of the continued run."""
         if self._prepared.resumed is not None:
             self._directory = RunDirectory.resume(self._prepared.resumed)
@@ -142,11 +151,11 @@ class Recorder:
             self._write_manifest(site, facts, missing)
         self._record.open(self.directory.path)
 
-    def _write_manifest(self, site: Site, facts: dict[str, Any], missing: list[str]) -> None:
+    def _write_manifest(self, site: Site, facts: dict[str, Any], missing: list[Text]) -> None:
         target, wanted, settings = site.target, site.dataset, site.cluster.settings if site.cluster else []
         version = target.server_version or facts.get("protocol_version", 0)
         if 0 < version < 140000:
-            missing = [*missing, "PostgreSQL before 14: driven over the protocol, not tested for recording"]
+            missing = [*missing, message("gap-old-server")]
         experiment = self._experiment
         self.directory.update_manifest(
             pgdyno=__version__,
@@ -171,7 +180,7 @@ class Recorder:
                 {"name": s.name, "value": s.value, "reason": s.why, "reason_id": s.reason} for s in settings
             ],
             server=facts,
-            not_recorded=missing,
+            not_recorded=[manifest.RecordedText.of(x) for x in missing],
             scale=wanted.size if wanted.kind == "tpcb" else getattr(wanted, "adopted", None) or None,
             rows=wanted.rows_of_key,
             workloads={n: w.title or n for n, w in experiment.workloads.items()},
@@ -243,7 +252,7 @@ class Recorder:
             try:
                 probes[name] = asdict(probe.probe(folder, seconds=wanted.seconds, size=size, threads=wanted.threads))
             except LocalError as e:
-                self._stream.emit(Noted(message("progress-not-probed", reason=Name(one_line(e)))))
+                self._stream.emit(Noted(message("progress-not-probed", reason=reason(e))))
         self.directory.update_manifest(storage_probes=probes)
 
     # ------------------------------------------------------------ report
@@ -263,24 +272,23 @@ class Recorder:
             if outcome.exit_code == EXIT_OK and any(WRONG & set(t.caveats) for t in trials):
                 outcome.exit_code = EXIT_WITH_CAVEATS
             recorded = (outcome.error, outcome.exit_code)
-            self.update(ended_at=rundir.now_text(), error=outcome.error, exit_code=outcome.exit_code)
+            self.update(ended_at=rundir.now_text(), **_ending(outcome))
             outcome.analysis = RunAnalysis(reading.read(self.directory.path))
             if any(t.summary for t in outcome.analysis.data.trials):
                 self._write_findings(outcome.analysis)
                 outcome.view = view.build(outcome.analysis)
                 outcome.reports = reports.write(outcome.view, self.directory.write_text)
         except (PgdynoError, OSError, psycopg.Error) as e:
-            outcome.error = "\n".join(x for x in (outcome.error, f"the report could not be written: {e}") if x)
+            outcome.add_error(message("error-no-report", reason=reason(e)))
             outcome.exit_code = outcome.exit_code or LocalError.exit_code
         except (KeyboardInterrupt, Terminated):
             # What was measured is on disk; only the pages are missing, or half of them.
-            said = f"there is no report, it was interrupted: pgdyno report {self.directory.path} makes it"
-            outcome.error = "\n".join(x for x in (outcome.error, said) if x)
+            outcome.add_error(message("error-report-interrupted", path=Name(str(self.directory.path))))
             outcome.exit_code = outcome.exit_code or EXIT_SIGINT
         if recorded != (outcome.error, outcome.exit_code):
             # What the process ends with is what the record says, also where the report could not be written.
             with suppress(PgdynoError, OSError):
-                self.update(error=outcome.error, exit_code=outcome.exit_code)
+                self.update(**_ending(outcome))
         return outcome
 
     def _write_findings(self, run: RunAnalysis) -> None:

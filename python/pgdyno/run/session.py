@@ -88,14 +88,14 @@ class Session:
                     if self.recorder.has_begun:
                         servers.logs(self.recorder.directory.path)
         except KeyboardInterrupt:
-            outcome = Outcome(EXIT_SIGINT, error="interrupted by Ctrl-C")
+            outcome = Outcome(EXIT_SIGINT, error=message("error-interrupted"))
         except Terminated:
-            outcome = Outcome(EXIT_SIGTERM, error="stopped by SIGTERM")
+            outcome = Outcome(EXIT_SIGTERM, error=message("error-stopped-sigterm"))
         except PgdynoError as e:
-            outcome = Outcome(e.exit_code, error=str(e))
+            outcome = Outcome(e.exit_code, error=e.whole)
         except (OSError, psycopg.Error) as e:
             # What nobody foresaw: still a message, and what was measured is kept.
-            outcome = Outcome(LocalError.exit_code, error=f"{type(e).__name__}: {one_line(e)}")
+            outcome = Outcome(LocalError.exit_code, error=Name(f"{type(e).__name__}: {one_line(e)}"))
         finally:
             with contextlib.suppress(LocalError):
                 # A disk that is full has ended the run already.

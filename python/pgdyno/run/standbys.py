@@ -13,13 +13,14 @@ import psycopg
 from pgdyno import _core, engine
 from pgdyno.cluster import administration
 from pgdyno.cluster.target import Target
-from pgdyno.errors import PgdynoError
-from pgdyno.format import one_line
+from pgdyno.errors import PgdynoError, reason
+from pgdyno.message import Name, Text, message
 from pgdyno.model import EventKind
 from pgdyno.run.workers import workers_for_clients
 from pgdyno.store import hlog
 from pgdyno.stream.events import Happened
 from pgdyno.stream.stream import TrialStream
+from pgdyno.units import Quantity
 
 TABLE = "public.pgdyno_heartbeat"
 #: Between two beats; of a long trial no more than so many.
@@ -85,7 +86,7 @@ class BesideStandbys:
         self._beats: dict[int, float] = {}
         self._threads: list[threading.Thread] = []
 
-    def _note(self, text: str) -> None:
+    def _note(self, text: Text) -> None:
         self._stream.emit(Happened(EventKind.NOT_RECORDED, text), origin="standbys")
 
     def begin(self) -> None:
@@ -96,7 +97,7 @@ class BesideStandbys:
                 conn.execute(f"truncate only {TABLE}".encode())
                 conn.execute(f"insert into {TABLE} values (%s)".encode(), [self._first])
         except (PgdynoError, psycopg.Error) as e:
-            self._note(f"how old standbys' answers are: {one_line(e)}")
+            self._note(message("gap-staleness", reason=reason(e)))
             return
         self._thread(self._beat)
         for name, target in self._standbys.items():
@@ -128,7 +129,7 @@ class BesideStandbys:
                 run(*arguments)
             except (PgdynoError, psycopg.Error, _core.CoreError) as e:
                 if not self._over.is_set():
-                    self._note(f"beside the load on standbys: {one_line(e)}")
+                    self._note(message("gap-beside-standbys", reason=reason(e)))
 
         thread = threading.Thread(target=carefully, name="pgdyno-standbys", daemon=True)
         self._threads.append(thread)
@@ -169,7 +170,7 @@ class BesideStandbys:
         if waiting := [committed for n, committed in list(self._beats.items()) if n > shown]:
             behind = time.monotonic() - min(waiting)
             if behind > _NOTABLE_S:
-                self._note(f"{name} was {behind:.1f} s behind at the end: it is staler than the figures say")
+                self._note(message("gap-standby-behind", name=Name(name), time=Quantity(behind, "seconds")))
 
     def _shown(self, conn: psycopg.Connection[tuple[Any, ...]]) -> int:
         """Return the last beat that a standby has.
@@ -213,7 +214,7 @@ class BesideStandbys:
         )
         result = _core.run([_core.ConnConfig(**target.core_arguments())], reads.workload, _Readers(self, name), plan)
         if not isinstance(result.raised, _OverError):
-            self._note(f"reads on {name} ended: {result.error or result.raised}")
+            self._note(message("gap-standby-reads", name=Name(name), reason=Name(str(result.error or result.raised))))
 
     def take_reads(self, name: str, latency: _core.Histogram) -> None:
         """Add the latencies of an interval of the readers that has ended."""

@@ -6,26 +6,25 @@ from pathlib import Path
 
 import psycopg
 
-from pgdyno import _core, i18n
+from pgdyno import _core
 from pgdyno.cluster import administration
 from pgdyno.collect import activity, processes
 from pgdyno.collect.others import others_at_work, words_for
-from pgdyno.errors import PgdynoError
-from pgdyno.format import one_line
+from pgdyno.errors import PgdynoError, reason
 from pgdyno.load.dataset import Dataset
+from pgdyno.message import Text, listed, message
 from pgdyno.model import Caveat, EventKind
 from pgdyno.run import checking
 from pgdyno.run.collecting import Collecting
 from pgdyno.run.site import Site
 from pgdyno.run.standbys import BesideStandbys
 from pgdyno.spec.experiment import Run
-from pgdyno.stream.events import Happened
+from pgdyno.stream.events import Happened, Noted
 from pgdyno.stream.stream import TrialStream
 
 #: Seconds that the server may take to report its counters.
 PATIENCE_S = 5.0
 #: A gap of both trials of a duet on one server.
-_SHARED = "server activity: both sides of the duet share one server, so its counters are those of both together"
 
 
 class TrialSteps:
@@ -79,7 +78,7 @@ class TrialSteps:
         """Look for other load on this machine, which may come and go during the trial; and at the server's memory."""
         if Caveat.BESIDE_ANOTHER not in self._caveats and (others := others_at_work()):
             self._caveats.append(Caveat.BESIDE_ANOTHER)
-            self._trial.emit(Happened(EventKind.BESIDE_ANOTHER, i18n.text(words_for(others))))
+            self._trial.emit(Happened(EventKind.BESIDE_ANOTHER, words_for(others)))
         self._memory.look()
 
     def extra_histograms(self) -> dict[str, _core.Histogram]:
@@ -103,7 +102,7 @@ class TrialSteps:
         self.on_interval()
         found = {} if self._is_shared else self._activity()
         if self._is_shared:
-            self._gap(_SHARED)
+            self._gap(message("gap-shared-server"))
         self._collecting.end(attributable=not self._is_shared)
         if self._checks and isinstance(self._site.dataset, Dataset):
             self._check(self._site.dataset)
@@ -132,15 +131,14 @@ class TrialSteps:
                 after, missing = activity.snapshot(conn, self._run.record)
                 after |= machine_counters(self._site)
         except (PgdynoError, psycopg.Error) as e:
-            missing = [one_line(e)]
+            missing = [reason(e)]
         if missing:
-            self._gap("; ".join(missing))
+            self._gap(listed(missing, "semicolon"))
         return activity.between(self._before, after) | self._memory.facts()
 
-    def _gap(self, what: str) -> None:
-        reason = f"not recorded: {what}"
-        self._trial.emit(Happened(EventKind.NOT_RECORDED, reason))
-        self._trial.stream.note(reason)
+    def _gap(self, what: Text) -> None:
+        self._trial.emit(Happened(EventKind.NOT_RECORDED, what))
+        self._trial.stream.emit(Noted(message("progress-not-recorded", what=what)))
 
 
 class _Memory:

@@ -16,6 +16,7 @@ from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError, PgdynoError, SpecError, TargetError, TrialError, msg
 from pgdyno.interrupt import signals_held
+from pgdyno.message import Name, Text, listed, message
 from pgdyno.model import (
     UNCOUNTED,
     Caveat,
@@ -39,6 +40,7 @@ from pgdyno.store.reading import LOG, latency_of
 from pgdyno.store.rundir import TrialWriter, now_text
 from pgdyno.stream.events import Happened, IntervalClosed, LoadStarted, WarmupInterval
 from pgdyno.stream.stream import TrialStream
+from pgdyno.units import Quantity
 
 #: A server that is being restarted: it shuts down, has crashed, or recovers.
 _RESTARTING = ("57P01", "57P02", "57P03")
@@ -134,7 +136,7 @@ class _Observer:
             raise ClusterError(died, msg("remedy-server-s-log-run-directory"))
 
     def event(self, e: _core.Event) -> None:
-        self._context.stream.emit(Happened(EventKind(e.kind), e.text, e.at_ns, e.client), origin=ENGINE)
+        self._context.stream.emit(Happened(EventKind(e.kind), Name(e.text), e.at_ns, e.client), origin=ENGINE)
 
 
 def tags_of(i: _core.Interval, sql: list[int]) -> dict[str, _core.Histogram]:
@@ -313,8 +315,8 @@ def until_steady(context: TrialContext, plan: TrialPlan, workload: _core.Workloa
     if result.error is not None:
         raise TrialError(result.error, remedy_for(result.error, result.error_sqlstate))
     spent = time.monotonic() - began
-    words = "steady" if watcher.steady else "not steady yet: the limit was reached"
-    context.stream.emit(Happened(EventKind.WARM_UP, f"{words} after {spent:.1f} s"))
+    words = message("event-steady" if watcher.steady else "event-not-steady", time=Quantity(spent, "seconds"))
+    context.stream.emit(Happened(EventKind.WARM_UP, words))
     return min(1.0, run.interval_s)
 
 
@@ -341,26 +343,23 @@ def close(
     A trial that committed nothing has failed, even if no error ended the run. A trial whose statements found no rows
     has also failed if the experiment expects rows.
     """
-    nothing = ""
+    nothing: Text | None = None
     if summary is not None and raised is None:
         if not summary.committed:
             nothing = _why_nothing(summary, writer.rows)
         elif context.expect_rows and (idle := next((s for s in summary.statements if s.does_nothing), None)):
-            nothing = f"expect_rows: {idle.title[:80]} found or changed no row {idle.empty:,} times"
+            nothing = message("error-expect-rows", statement=Name(idle.title[:80]), n=idle.empty)
     return _ended(context, plan, writer, started_at, summary, raised, activity, nothing)
 
 
-def _why_nothing(summary: TrialSummary, rows: list[IntervalRow]) -> str:
+def _why_nothing(summary: TrialSummary, rows: list[IntervalRow]) -> Text:
     """Return why a trial has committed no transaction."""
     if summary.failed:
-        why = "failed: " + ", ".join(f"{code} {n:,} times" for code, n in sorted(summary.failed.items()))
-    elif any(r.disconnected or r.lost for r in rows):
-        why = "the clients had lost their connections"
-    elif not summary.scheduled:
-        why = "none was due"
-    else:
-        why = "none came to its end"
-    return f"no transaction was committed ({why})"
+        counts = [message("error-code-times", code=Name(code), n=n) for code, n in sorted(summary.failed.items())]
+        return message("error-nothing-failed", codes=listed(counts, "list"))
+    if any(r.disconnected or r.lost for r in rows):
+        return message("error-nothing-connections")
+    return message("error-nothing-due" if not summary.scheduled else "error-nothing-ended")
 
 
 def _ended(
@@ -371,7 +370,7 @@ def _ended(
     summary: TrialSummary | None,
     raised: BaseException | None,
     activity: dict[str, float],
-    nothing: str = "",
+    nothing: Text | None = None,
 ) -> tuple[TrialRecord, BaseException | None]:
     """Close the trial on disk and return its record and `raised`.
 
@@ -392,12 +391,14 @@ def _ended(
     if kept is not None:
         counted = [r for r in writer.rows if r.phase not in UNCOUNTED and r.start_ns >= kept.dropped_until_ns]
         summary = with_half_widths(kept.summary, counted, log, kept.merged or writer.merged)
-    failed = nothing or isinstance(raised, Exception)
+    failed = nothing is not None or isinstance(raised, Exception)
     state = "failed" if failed else "finished" if raised is None else "interrupted"
     lost = any(r.lost or (r.disconnected and r.phase == "measure") for r in writer.rows)
     caveats = [*_caveats(context.run, summary, state, lost=lost, shared=context.shared), *context.caveats]
     caveats += [Caveat.REPLAY] if context.is_replay and summary is not None else []
-    error = nothing or (str(raised) if isinstance(raised, Exception) else "")
+    error = nothing
+    if error is None and isinstance(raised, Exception):
+        error = raised.whole if isinstance(raised, PgdynoError) else Name(str(raised))
     until, merged = (kept.dropped_until_ns, kept.merged) if kept else (0, None)
     context.stream.close()
     writer.finish(state, summary, caveats, error, activity, dropped_until_ns=until, merged=merged)

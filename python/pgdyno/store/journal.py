@@ -13,8 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
 
-from pgdyno import i18n
-from pgdyno.message import plain_data
+from pgdyno.store import texts
 from pgdyno.store.rundir import TrialWriter, writing
 from pgdyno.stream.events import (
     Body,
@@ -124,14 +123,14 @@ def _write(writer: TrialWriter, body: Body) -> None:
         case TotalsRead(source=source, rows=rows):
             writer.totals(source, rows)
         case Happened(kind=kind, text=text, at_ns=at_ns, client=client):
-            writer.event(at_ns, kind, text, **({} if client is None else {"client": client}))
+            writer.event(at_ns, kind, text, client=client)
 
 
 def _facts(body: Body) -> dict[str, Any]:
     """Return what the journal has of an event: all of it, or where the rest is."""
     match body:
         case Noted(text=text):
-            return {"text": i18n.text(text), "message": plain_data(text)}
+            return texts.fields_of("text", text, "message")
         case TrialsPlanned(trials=trials, seconds_each=seconds):
             return {"trials": [t.number for t in trials], "seconds_each": seconds}
         case TrialStarted(plan=plan, statements=statements):
@@ -143,9 +142,12 @@ def _facts(body: Body) -> dict[str, Any]:
         case TotalsRead(source=source, rows=rows):
             return {"source": source, "rows": len(rows)}
         case TrialFinished(record=record):
-            return {"state": record.state, "error": record.error}
+            return {"state": record.state, **texts.fields_of("error", record.error)}
+        case RunFinished(exit_code=exit_code, error=error):
+            return {"exit_code": exit_code, **texts.fields_of("error", error)}
         case Happened(kind=kind, text=text, at_ns=at_ns, client=client):
-            return {"kind": str(kind), "text": text, "after_ns": at_ns, "client": client}
+            happened = {"kind": str(kind), "after_ns": at_ns, "client": client}
+            return happened | texts.fields_of("text", text, "message")
     return asdict(body)
 
 

@@ -15,7 +15,8 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from pgdyno.errors import UsageError, msg
-from pgdyno.message import Message, Name, message
+from pgdyno.message import Message, Name, Text, message
+from pgdyno.store import texts
 from pgdyno.store.probe import Probe
 
 #: Of what this version writes.
@@ -54,6 +55,18 @@ class Change(Part):
     def message(self) -> Message:
         """Sentence about the change."""
         return message(f"shrunk-{self.what}", of=Name(self.of), before=Name(self.before), after=Name(self.after))
+
+
+class RecordedText(Part):
+    """A text in English, and as data for other languages."""
+
+    text: str
+    message: Any = None
+
+    @classmethod
+    def of(cls, text: Text) -> RecordedText:
+        """Return a text for the record."""
+        return cls(**texts.fields_of("text", text, "message"))
 
 
 class Host(Part):
@@ -272,8 +285,9 @@ class Manifest(Part):
     resumed_at: str | None = None
     #: None: it is under way, or was killed.
     ended_at: str | None = None
-    #: Why it ended early; empty: it did not.
+    #: Why it ended early, in English; empty: it did not. And as data.
     error: str = ""
+    error_message: Any = None
     #: Of the process; None: it has not ended.
     exit_code: int | None = None
     host: Host = Host()
@@ -287,7 +301,7 @@ class Manifest(Part):
     chosen_settings: list[ChosenSetting] = []
     server: Server = Server()
     #: What could not be read, with the reason.
-    not_recorded: list[str] = []
+    not_recorded: list[RecordedText | str] = []
     scale: int | None = None
     rows: int = 0
     #: By name, what the tables call their figures.
@@ -322,6 +336,17 @@ class Manifest(Part):
     def _is_known(cls, value: int) -> int:
         check_schema(value)
         return value
+
+    @property
+    def error_text(self) -> Text | None:
+        """Reason for which the run ended early, or None."""
+        return texts.restored(self.error, self.error_message)
+
+    @property
+    def gaps(self) -> list[Text]:
+        """Gaps of the record, with their reasons."""
+        found = [RecordedText(text=x) if isinstance(x, str) else x for x in self.not_recorded]
+        return [texts.restored(x.text, x.message) or Name("") for x in found]
 
     def changed(self, **facts: Any) -> Manifest:
         """Return a copy with these facts replaced and validated."""

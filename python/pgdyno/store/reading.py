@@ -16,6 +16,7 @@ from pydantic import TypeAdapter, ValidationError
 from pgdyno._core import Histogram
 from pgdyno.analysis.quantiles import RESOLUTION, mean_half_width_over, quantile_band_over
 from pgdyno.format import one_line
+from pgdyno.message import Name
 from pgdyno.model import (
     PERCENTILE_NAMES,
     UNCOUNTED,
@@ -31,7 +32,7 @@ from pgdyno.model import (
     TrialSummary,
     event_kind,
 )
-from pgdyno.store import hlog, manifest, samples
+from pgdyno.store import hlog, manifest, samples, texts
 from pgdyno.store.manifest import Manifest, explained, text_of
 
 T = TypeVar("T")
@@ -68,6 +69,7 @@ class TrialFile:
     #: Nanoseconds since 1970: where the series' times count from; 0: not recorded.
     start_ns: int = 0
     error: str = ""
+    error_message: Any = None
     caveats: list[str] = field(default_factory=list)
     summary: TrialSummary | None = None
     activity: dict[str, float] = field(default_factory=dict)
@@ -78,7 +80,7 @@ class TrialFile:
             self.plan,
             "interrupted" if self.state == "running" else self.state,
             self.started_at,
-            self.error,
+            texts.restored(self.error, self.error_message),
             self.summary,
             [Caveat[name] for name in self.caveats if name in Caveat.__members__],
             self.activity,
@@ -486,7 +488,8 @@ def read_events(folder: Path, note: Callable[[Path, str], None] = lambda *_: Non
         try:
             if line:
                 facts = json.loads(line)
-                found.append(Event(int(facts["at_ns"]), event_kind(str(facts["kind"])), str(facts["text"])))
+                text = texts.restored(str(facts["text"]), facts.get("message")) or Name("")
+                found.append(Event(int(facts["at_ns"]), event_kind(str(facts["kind"])), text))
         except (ValueError, TypeError, KeyError, RecursionError) as e:
             if number < len(lines):
                 note(file, f"line {number}: {e}")

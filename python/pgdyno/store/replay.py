@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno._core import Histogram
-from pgdyno.message import Name, text_from
+from pgdyno.message import Name, Text
 from pgdyno.model import Event, IntervalRow, TrialRecord, event_kind
-from pgdyno.store import hlog, manifest, reading, samples
+from pgdyno.store import hlog, manifest, reading, samples, texts
 from pgdyno.store.journal import JOURNAL, parsed
 from pgdyno.store.reading import LOG, TRIAL
 from pgdyno.store.rundir import is_under_way
@@ -88,7 +88,7 @@ def _event(facts: dict[str, Any], trials: _Trials) -> RunEvent | None:
 def _body(f: dict[str, Any], trial: _Trial | None, trials: _Trials) -> Body | None:
     match f["type"]:
         case "noted":
-            return Noted(text_from(f["message"]) if "message" in f else Name(f["text"]))
+            return Noted(_text(f))
         case "dataset-progress":
             return DatasetProgress(f["phase"], f["rows"], f["total_rows"], f["done_bytes"], f["total_bytes"])
         case "check-started":
@@ -98,11 +98,15 @@ def _body(f: dict[str, Any], trial: _Trial | None, trials: _Trials) -> Body | No
         case "trials-planned":
             return TrialsPlanned([trials.plan(n) for n in f["trials"] if n in trials.planned], f["seconds_each"])
         case "run-finished":
-            return RunFinished(f["exit_code"], f["error"])
+            return RunFinished(f["exit_code"], texts.restored(f["error"], f.get("error_message")))
     if f["type"] == "trial-started":
         trial = trials.begin(f["trial"], f["folder"])
         return TrialStarted(trial.record.plan, f["statements"])
     return None if trial is None else _trial_body(f, trial)
+
+
+def _text(f: dict[str, Any]) -> Text:
+    return texts.restored(f["text"], f.get("message")) or Name("")
 
 
 def _trial_body(f: dict[str, Any], trial: _Trial) -> Body | None:
@@ -111,7 +115,7 @@ def _trial_body(f: dict[str, Any], trial: _Trial) -> Body | None:
             trial.start_ns = f["start_ns"]
             return LoadStarted(f["start_ns"])
         case "happened":
-            return Happened(event_kind(f["kind"]), f["text"], f["after_ns"], f["client"])
+            return Happened(event_kind(f["kind"]), _text(f), f["after_ns"], f["client"])
         case "interval-closed":
             row = trial.interval(f["start_ns"], f["end_ns"])
             return None if row is None else IntervalClosed(trial.record.plan, row, trial.histograms(row.start_ns))
@@ -219,7 +223,7 @@ def _from_files(folder: Path) -> Iterator[RunEvent]:
             yield event(body, start + after_ns, number, "engine")
         yield event(TrialFinished(t), start, number)
     if m.ended_at:
-        yield event(RunFinished(m.exit_code or 0, m.error), 0, None)
+        yield event(RunFinished(m.exit_code or 0, m.error_text), 0, None)
 
 
 def _happened(e: Event) -> Happened:

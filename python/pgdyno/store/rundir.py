@@ -25,8 +25,9 @@ from pydantic import ValidationError
 from pgdyno import home
 from pgdyno._core import Histogram
 from pgdyno.errors import LocalError, RefusedError, msg
+from pgdyno.message import Text
 from pgdyno.model import UNCOUNTED, Caveat, IntervalRow, TrialPlan, TrialSummary
-from pgdyno.store import hlog, manifest
+from pgdyno.store import hlog, manifest, texts
 from pgdyno.store.manifest import FILE, SCHEMA, Manifest, explained
 from pgdyno.store.reading import EVENTS, INTERVALS, LINES, LOG, MERGED, TRIAL, TrialFile
 from pgdyno.store.samples import SampleWriter
@@ -217,12 +218,14 @@ class TrialWriter:
                         self._merged.setdefault(tag, Histogram()).merge(h)
         self._rows.append(row)
 
-    def event(self, at_ns: int, kind: str, text: str, **more: Any) -> None:
+    def event(self, at_ns: int, kind: str, text: Text, client: int | None = None) -> None:
         """Append one event. After `finish` it is dropped: it is no longer the trial's."""
+        facts = {"at_ns": at_ns, "kind": kind, **texts.fields_of("text", text, "message")}
+        facts |= {} if client is None else {"client": client}
         with self._lock, writing(self.folder):
             if self._is_closed:
                 return
-            self._events.write(json.dumps({"at_ns": at_ns, "kind": kind, "text": text, **more}) + "\n")
+            self._events.write(json.dumps(facts) + "\n")
 
     def samples(self, name: str, start_ns: int, end_ns: int, rows: Sequence[dict[str, Any]]) -> None:
         """Append the samples of a source for the time between two moments.
@@ -243,7 +246,7 @@ class TrialWriter:
         state: str,
         summary: TrialSummary | None,
         caveats: list[Caveat],
-        error: str = "",
+        error: Text | None = None,
         activity: dict[str, float] | None = None,
         *,
         dropped_until_ns: int = 0,
@@ -283,7 +286,7 @@ class TrialWriter:
         state: str,
         summary: TrialSummary | None = None,
         caveats: list[Caveat] | None = None,
-        error: str = "",
+        error: Text | None = None,
         activity: dict[str, float] | None = None,
     ) -> None:
         record = TrialFile(
@@ -293,7 +296,7 @@ class TrialWriter:
             parameters=self._parameters,
             ended_at=None if state == "running" else now_text(),
             start_ns=self._start_ns,
-            error=error,
+            **texts.fields_of("error", error),
             caveats=[c.name for c in caveats or []],
             summary=summary,
             activity=activity or {},

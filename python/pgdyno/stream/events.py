@@ -41,6 +41,8 @@ class DatasetProgress:
     total_rows: int = 0
     done_bytes: int = 0
     total_bytes: int = 0
+    #: Server of a cluster; empty: there is one.
+    member: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +132,7 @@ class Happened:
     """Something happened `at_ns` nanoseconds after the load began: to a client, in the server, to what is recorded."""
 
     kind: EventKind | str
-    text: str
+    text: Text
     at_ns: int = 0
     client: int | None = None
 
@@ -154,7 +156,7 @@ class RunFinished:
     """The run has ended."""
 
     exit_code: int
-    error: str = ""
+    error: Text | None = None
 
 
 Body = (

@@ -9,12 +9,14 @@ No session may write meanwhile, because each query has a snapshot of its own.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import psycopg
 
+from pgdyno import i18n
+from pgdyno.message import Argument, Message
 from pgdyno.tpcc.schema import named
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -25,11 +27,19 @@ class Condition:
     """Something that must be true, by the standard's clause."""
 
     clause: str
-    title: str
+    #: Message that describes it.
+    id: str
     #: SELECT of a text for each thing that breaks it; tables stand as {stock}.
     sql: str
     #: It holds only as long as no transaction has run.
     fresh: bool = False
+    #: Arguments of the message.
+    args: Mapping[str, Argument] = field(default_factory=dict)
+
+    @property
+    def text(self) -> Message:
+        """Description of the condition."""
+        return Message(self.id, self.args)
 
 
 @dataclass(frozen=True)
@@ -37,7 +47,7 @@ class Checked:
     """A condition and what was found."""
 
     clause: str
-    title: str
+    text: Message
     #: Things that break it, over all sets.
     broken: int
     #: One of them.
@@ -49,9 +59,15 @@ class Checked:
         """Nothing breaks it."""
         return self.broken == 0
 
+    @property
+    def title(self) -> str:
+        """Description of the condition, in English."""
+        return i18n.text(self.text)
+
     def as_json(self) -> dict[str, Any]:
-        """For machines, and for the run's record."""
-        return {**asdict(self), "holds": self.holds}
+        """Return the result for machines, and for the run's record."""
+        facts = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "text"}
+        return facts | {"title": self.title, "holds": self.holds}
 
 
 _BY_DISTRICT = "format('warehouse %s, district %s: %s and %s', w, d, a, b)"
@@ -59,14 +75,14 @@ _BY_DISTRICT = "format('warehouse %s, district %s: %s and %s', w, d, a, b)"
 CONSISTENCY = [
     Condition(
         "3.3.2.1",
-        "W_YTD is the sum of its districts' D_YTD",
+        "condition-1",
         """select format('warehouse %s: %s and %s', w_id, w_ytd, d) from {warehouse}
            left join (select d_w_id, sum(d_ytd) d from {district} group by 1) s on d_w_id = w_id
            where w_ytd is distinct from d""",
     ),
     Condition(
         "3.3.2.2",
-        "D_NEXT_O_ID - 1 is the greatest O_ID, and NO_O_ID where there is one",
+        "condition-2",
         """select format('warehouse %s, district %s: next %s, orders to %s, new orders to %s',
              d_w_id, d_id, d_next_o_id, o, n)
            from {district}
@@ -78,14 +94,14 @@ CONSISTENCY = [
     ),
     Condition(
         "3.3.2.3",
-        "the new orders of a district have no gaps",
+        "condition-3",
         """select format('warehouse %s, district %s: %s rows from %s to %s', no_w_id, no_d_id, count(*),
              min(no_o_id), max(no_o_id))
            from {new_order} group by no_w_id, no_d_id having max(no_o_id) - min(no_o_id) + 1 <> count(*)""",
     ),
     Condition(
         "3.3.2.4",
-        "the sum of O_OL_CNT is the number of order lines, by district",
+        "condition-4",
         f"""select {_BY_DISTRICT} from
            (select o_w_id w, o_d_id d, sum(o_ol_cnt) a from {{orders}} group by 1, 2) x
            full join (select ol_w_id w, ol_d_id d, count(*) b from {{order_line}} group by 1, 2) y using (w, d)
@@ -93,7 +109,7 @@ CONSISTENCY = [
     ),
     Condition(
         "3.3.2.5",
-        "O_CARRIER_ID is null exactly where there is a new order",
+        "condition-5",
         """select format('order %s of warehouse %s, district %s', coalesce(o_id, no_o_id), coalesce(o_w_id, no_w_id),
              coalesce(o_d_id, no_d_id))
            from {orders} full join {new_order} on (no_w_id, no_d_id, no_o_id) = (o_w_id, o_d_id, o_id)
@@ -101,7 +117,7 @@ CONSISTENCY = [
     ),
     Condition(
         "3.3.2.6",
-        "O_OL_CNT is the number of lines of each order",
+        "condition-6",
         """select format('order %s of warehouse %s, district %s: %s and %s', o, w, d, a, b) from
            (select o_w_id w, o_d_id d, o_id o, o_ol_cnt a from {orders}) x
            full join (select ol_w_id w, ol_d_id d, ol_o_id o, count(*) b from {order_line} group by 1, 2, 3) y
@@ -109,28 +125,28 @@ CONSISTENCY = [
     ),
     Condition(
         "3.3.2.7",
-        "OL_DELIVERY_D is null exactly where the order's O_CARRIER_ID is",
+        "condition-7",
         """select format('line %s of order %s of warehouse %s, district %s', ol_number, ol_o_id, ol_w_id, ol_d_id)
            from {order_line} join {orders} on (o_w_id, o_d_id, o_id) = (ol_w_id, ol_d_id, ol_o_id)
            where (ol_delivery_d is null) <> (o_carrier_id is null)""",
     ),
     Condition(
         "3.3.2.8",
-        "W_YTD is the sum of its H_AMOUNT",
+        "condition-8",
         """select format('warehouse %s: %s and %s', w_id, w_ytd, h) from {warehouse}
            left join (select h_w_id, sum(h_amount) h from {history} group by 1) s on h_w_id = w_id
            where w_ytd is distinct from h""",
     ),
     Condition(
         "3.3.2.9",
-        "D_YTD is the sum of its H_AMOUNT",
+        "condition-9",
         f"""select {_BY_DISTRICT} from (select d_w_id w, d_id d, d_ytd a from {{district}}) x
            left join (select h_w_id w, h_d_id d, sum(h_amount) b from {{history}} group by 1, 2) y using (w, d)
            where a is distinct from b""",
     ),
     Condition(
         "3.3.2.10",
-        "C_BALANCE is what was delivered less what was paid",
+        "condition-10",
         """select format('customer %s of warehouse %s, district %s: %s and %s', c, w, d, balance,
              coalesce(amount, 0) - coalesce(paid, 0)) from
            (select c_w_id w, c_d_id d, c_id c, c_balance balance from {customer}) x
@@ -144,7 +160,7 @@ CONSISTENCY = [
     # The standard has 2100 alone, which is true until the first delivery. Each delivery is counted at its customer.
     Condition(
         "3.3.2.11",
-        "orders less new orders are 2,100 and what was delivered since, by district",
+        "condition-11",
         f"""select {_BY_DISTRICT} from
            (select o_w_id w, o_d_id d, count(*) - (select count(*) from {{new_order}}
               where (no_w_id, no_d_id) = (o_w_id, o_d_id)) a from {{orders}} group by 1, 2) x
@@ -153,7 +169,7 @@ CONSISTENCY = [
     ),
     Condition(
         "3.3.2.12",
-        "C_BALANCE and C_YTD_PAYMENT are together what was delivered",
+        "condition-12",
         """select format('customer %s of warehouse %s, district %s: %s and %s', c, w, d, total,
              coalesce(amount, 0)) from
            (select c_w_id w, c_d_id d, c_id c, c_balance + c_ytd_payment total from {customer}) x
@@ -165,10 +181,9 @@ CONSISTENCY = [
 ]
 
 
-def _count(title: str, expected: str, having: str) -> Condition:
-    return Condition(
-        "4.3.3.1", title, f"select format('%s rows', n) from ({having}) x where n <> {expected}", fresh=True
-    )
+def _count(id: str, expected: str, having: str, **args: Argument) -> Condition:
+    sql = f"select format('%s rows', n) from ({having}) x where n <> {expected}"
+    return Condition("4.3.3.1", id, sql, fresh=True, args=args)
 
 
 def _wrong(right: str) -> str:
@@ -189,10 +204,10 @@ _DISTRICTS_TEXTS = _wrong(" and ".join(f"length(s_dist_{n:02}) = 24" for n in ra
 _TENTH = "abs(part - 0.1) > greatest(0.01, 5 * sqrt(0.09 / n))"
 
 POPULATION = [
-    _count("100,000 items", "100000", "select count(*) n from {item}"),
+    _count("condition-initial-rows-items", "100000", "select count(*) n from {item}"),
     Condition(
         "4.3.3.1",
-        "100,000 rows of stock and 10 districts in each warehouse",
+        "condition-initial-rows-warehouse",
         """select format('warehouse %s: %s rows of stock, %s districts', w_id, s, d) from {warehouse}
            left join (select s_w_id, count(*) s from {stock} group by 1) x on s_w_id = w_id
            left join (select d_w_id, count(*) d from {district} group by 1) y on d_w_id = w_id
@@ -201,7 +216,7 @@ POPULATION = [
     ),
     Condition(
         "4.3.3.1",
-        "3,000 customers, orders and rows of history in each district, 900 new orders",
+        "condition-initial-rows-district",
         """select format('warehouse %s, district %s: %s, %s, %s, %s', d_w_id, d_id, c, o, h, n) from {district}
            left join (select c_w_id, c_d_id, count(*) c from {customer} group by 1, 2) x
              on (c_w_id, c_d_id) = (d_w_id, d_id)
@@ -216,7 +231,7 @@ POPULATION = [
     ),
     Condition(
         "4.3.3.1",
-        "each customer of a district has one order; 5 to 15 lines each",
+        "condition-initial-orders",
         """select format('warehouse %s, district %s: %s customers, %s to %s lines', o_w_id, o_d_id,
              count(distinct o_c_id), min(o_ol_cnt), max(o_ol_cnt))
            from {orders} group by o_w_id, o_d_id
@@ -225,7 +240,7 @@ POPULATION = [
     ),
     Condition(
         "4.3.3.1",
-        "the last 900 orders of each district are new; the others have a carrier",
+        "condition-initial-new-orders",
         """select format('order %s of warehouse %s, district %s', o_id, o_w_id, o_d_id) from {orders}
            where (o_id > 2100) <> (o_carrier_id is null) or o_carrier_id not between 1 and 10
              or (o_all_local = 1 and o_entry_d is not null) is not true""",
@@ -233,7 +248,7 @@ POPULATION = [
     ),
     Condition(
         "4.3.3.1",
-        "order lines: amount 0 and the order's date where they are delivered, else 0.01 to 9,999.99; quantity 5",
+        "condition-initial-order-lines",
         """select format('line %s of order %s of warehouse %s, district %s', ol_number, ol_o_id, ol_w_id, ol_d_id)
            from {order_line} left join {orders} on (o_w_id, o_d_id, o_id) = (ol_w_id, ol_d_id, ol_o_id)
            where (ol_quantity = 5 and ol_supply_w_id = ol_w_id and ol_i_id between 1 and 100000 and case
@@ -243,7 +258,7 @@ POPULATION = [
     ),
     Condition(
         "4.3.3.1",
-        "a tenth of items and stock is ORIGINAL",
+        "condition-initial-original",
         f"""select format('%s: %s of %s', t, part, n) from (
              select 'item' t, count(*) n, avg((i_data like '%ORIGINAL%')::int) part from {{item}}
              union all select 'stock of warehouse ' || s_w_id, count(*), avg((s_data like '%ORIGINAL%')::int)
@@ -252,7 +267,7 @@ POPULATION = [
     ),
     Condition(
         "4.3.3.1",
-        "a tenth of the customers has bad credit; balances, limits and discounts as they begin",
+        "condition-initial-credit",
         f"""select format('warehouse %s: %s of %s', w, part, n) from (
              select c_w_id w, count(*) n, avg((c_credit = 'BC')::int) part,
                bool_and((c_balance = -10 and c_ytd_payment = 10 and c_payment_cnt = 1 and c_delivery_cnt = 0
@@ -263,7 +278,7 @@ POPULATION = [
     ),
     Condition(
         "4.3.2.3",
-        "the first 1,000 customers of a district have each last name once; all names are of its syllables",
+        "condition-initial-last-names",
         """select format('warehouse %s, district %s: %s names', c_w_id, c_d_id,
              count(distinct c_last) filter (where c_id <= 1000))
            from {customer} group by c_w_id, c_d_id
@@ -273,7 +288,7 @@ POPULATION = [
     ),
     Condition(
         "4.3.3.1",
-        "balances of warehouses and districts, taxes, zip codes and next orders as they begin",
+        "condition-initial-beginnings",
         """select 'warehouse ' || w_id from {warehouse}
              where (w_ytd = 300000 and w_tax between 0 and 0.2 and w_zip ~ '^[0-9]{4}11111$') is not true
            union all select format('warehouse %s, district %s', d_w_id, d_id) from {district}
@@ -283,14 +298,14 @@ POPULATION = [
     ),
     Condition(
         "4.3.3.1",
-        "stock of 10 to 100 pieces, of which nothing is ordered yet",
+        "condition-initial-stock",
         """select format('item %s of warehouse %s', s_i_id, s_w_id) from {stock}
            where (s_quantity between 10 and 100 and (s_ytd, s_order_cnt, s_remote_cnt) = (0, 0, 0)) is not true""",
         fresh=True,
     ),
     Condition(
         "4.3.3.1",
-        "texts as long, prices, images and amounts as the standard draws them",
+        "condition-initial-texts",
         f"""select 'item ' || i_id from {{item}} where (length(i_name) between 14 and 24
                and length(i_data) between 26 and 50 and i_price between 1 and 100
                and i_im_id between 1 and 10000) is not true
@@ -316,7 +331,7 @@ POPULATION = [
 
 def warehouse_range(count: int) -> Condition:
     """Restrict a condition to the warehouses of each set."""
-    return _count(f"{count:,} warehouses", str(count), "select count(*) n from {warehouse}")
+    return _count("condition-initial-warehouses", str(count), "select count(*) n from {warehouse}", n=count)
 
 
 def checked(
@@ -341,4 +356,4 @@ def checked(
             if row is not None and row[0]:
                 broken += int(row[0])
                 example = example or f"{f'set {n + 1}: ' if sets > 1 else ''}{row[1]}"
-        yield Checked(condition.clause, condition.title, broken, example, time.monotonic() - start)
+        yield Checked(condition.clause, condition.text, broken, example, time.monotonic() - start)

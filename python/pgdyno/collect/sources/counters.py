@@ -8,6 +8,7 @@ import psycopg
 
 from pgdyno.collect.sources.base import Differences, Row
 from pgdyno.format import one_line
+from pgdyno.message import Name, Text, message
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 #: Name of a column here, and its expression. By group: from which version on, the view, what restricts it.
@@ -87,7 +88,7 @@ class Counters:
     def __init__(self, conn: Connection) -> None:
         self._conn = conn
         self._differences = Differences()
-        self.missing: list[str] = []
+        self.missing: list[Text] = []
         self._names: list[str] = ["connections"]
         parts: list[LiteralString] = ["(select numbackends from pg_stat_database where datname = current_database())"]
         for view, (columns, rest) in _groups(conn.info.server_version).items():
@@ -95,7 +96,7 @@ class Counters:
             try:
                 conn.execute(row.encode())
             except psycopg.Error as e:
-                self.missing.append(f"{view}: {one_line(e)}")
+                self.missing.append(message("gap-of", what=Name(view), reason=Name(one_line(e))))
                 continue
             alias: LiteralString = f"g{len(parts)}"
             shown = ", ".join(f"{expression} as {name}" for name, expression in columns.items())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 
 from pgdyno.collect.sources.base import Differences, Row, slurp
+from pgdyno.message import Text, message
 
 _NS_A_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _CORES = os.cpu_count() or 1
@@ -40,7 +41,7 @@ class Processes:
 
     name = "processes"
 
-    def __init__(self, postmaster: int, note: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(self, postmaster: int, note: Callable[[Text], None] = lambda _: None) -> None:
         self._postmaster = postmaster
         self._note = note
         self._differences = Differences()
@@ -66,7 +67,7 @@ class Processes:
                 # It has ended.
                 continue
             if not sees_bytes:
-                self._note("bytes that the server's processes read and write: only their user or root may see them")
+                self._note(message("gap-process-bytes"))
             there.add(pid)
             t = totals.setdefault(kind, dict.fromkeys(_NAMES, 0.0))
             t["processes"] += 1

@@ -28,7 +28,7 @@ def _judge(e: Observed) -> Finding | None:
         cost = e.cpu_share(taken, lambda _, kinds: kinds.get(kind, 0.0))
     assert cost is not None
     logged = e.events("autovacuum")
-    tables = sorted({x.text.split('"')[1] for x in logged if x.text.count('"') > 1})
+    tables = sorted({x.quoted.split('"')[1] for x in logged if x.quoted.count('"') > 1})
     names = Name(", ".join(t.split(".")[-1] for t in tables[:3]))
     moved = sum(e.mean("processes", n, kind=kind) or 0.0 for n in ("read_bytes_per_s", "write_bytes_per_s"))
     figures = {"runs": Quantity(len(logged), "count"), "cpu": Quantity(cpu, "share"), "moved": Quantity(moved, "MB/s")}

@@ -793,3 +793,14 @@ remedy-write-tablespace-fast-mnt-nvme = Write --tablespace fast=/mnt/nvme.
 remedy-write-terminal-s-encoding-which = Write it as the terminal's encoding has it, which must be UTF-8.
 remedy-write-values-e-g-synchronous = Write the values, e.g. { $option } synchronous_commit={ $example }.
 remedy-write-warmup-30-or-warmup = Write --warmup 30, or --warmup steady.
+error-interrupted = interrupted by Ctrl-C
+error-no-report = the report could not be written: { $reason }
+error-report-interrupted = writing the report was interrupted: pgdyno report { $path } writes it
+error-verdict-reached = --fail-if { $verdict }: the verdict was reached
+error-bound-exceeded = --fail-if { $bound }: { $configuration } has { $figure } { $value }
+error-expect-rows = expect_rows: { $statement } found or changed no row { $n } times
+error-code-times = { $code } { $n } times
+error-nothing-failed = no transaction was committed (failed: { $codes })
+error-nothing-connections = no transaction was committed (the clients had lost their connections)
+error-nothing-due = no transaction was committed (none was due)
+error-nothing-ended = no transaction was committed (none came to its end)

@@ -2,6 +2,8 @@
 plan-server-private = private
 plan-server-cluster = cluster
 plan-server-yours = yours
+n-rows = { $n } rows
+n-rows-one = { $n } row
 n-trials = { $n } trials
 n-trials-one = { $n } trial
 n-configurations = { $n } configurations

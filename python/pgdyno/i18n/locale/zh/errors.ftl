@@ -793,3 +793,14 @@ remedy-write-tablespace-fast-mnt-nvme = 写法：--tablespace fast=/mnt/nvme。
 remedy-write-terminal-s-encoding-which = 请按终端的编码书写，该编码必须是 UTF-8。
 remedy-write-values-e-g-synchronous = 请写出值，例如 { $option } synchronous_commit={ $example }。
 remedy-write-warmup-30-or-warmup = 写法：--warmup 30，或 --warmup steady。
+error-interrupted = 被 Ctrl-C 中断
+error-no-report = 无法写入报告：{ $reason }
+error-report-interrupted = 写报告时被中断：可用 pgdyno report { $path } 生成
+error-verdict-reached = --fail-if { $verdict }：结论成立
+error-bound-exceeded = --fail-if { $bound }：{ $configuration } 的 { $figure } 为 { $value }
+error-expect-rows = expect_rows：{ $statement } 有 { $n } 次未找到或更改任何行
+error-code-times = { $code } { $n } 次
+error-nothing-failed = 没有提交任何事务（失败：{ $codes }）
+error-nothing-connections = 没有提交任何事务（客户端已失去连接）
+error-nothing-due = 没有提交任何事务（没有到期的事务）
+error-nothing-ended = 没有提交任何事务（没有事务结束）

@@ -2,6 +2,8 @@
 plan-server-private = 自建
 plan-server-cluster = 集群
 plan-server-yours = 已有
+n-rows = { $n } 行
+n-rows-one = { $n } 行
 n-trials = { $n } 次试验
 n-trials-one = { $n } 次试验
 n-configurations = { $n } 种配置
