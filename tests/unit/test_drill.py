@@ -29,6 +29,7 @@ from pgdyno.message import Name, message
 from pgdyno.replication import archives, quorum, record
 from pgdyno.replication.record import Record
 from pgdyno.replication.state import State, primary_of
+from pgdyno.units import Quantity
 
 from tests.support import reports
 from tests.support.tells import tells
@@ -257,7 +258,7 @@ def test_a_verdict_says_what_was_lost_and_why() -> None:
 
 def test_a_round_that_does_not_count_is_no_round_without_loss() -> None:
     broken = round_with()
-    broken.error = "the load did not begin"
+    broken.error = Name("the load did not begin")
     v = verdict.judge_rounds([broken, round_with()])
     assert not v.is_good and v.acknowledged == 200 and v.most_losing == pytest.approx(0.95)
     assert verdict.judge_rounds([broken]).sentence == message("drill-no-round", why=Name("the load did not begin"))
@@ -265,7 +266,7 @@ def test_a_round_that_does_not_count_is_no_round_without_loss() -> None:
 
 def test_what_a_round_has_lost_counts_however_it_went_on() -> None:
     broken = round_with(lost=[acknowledged(0, 9)])
-    broken.error = "the cluster could not be mended"
+    broken.error = Name("the cluster could not be mended")
     v = verdict.judge_rounds([round_with(), broken])
     assert v.lost == 1 and i18n.text(v.sentence) == "LOST 1 of 200 acknowledged commits, in 1 of 2 rounds"
 
@@ -304,7 +305,7 @@ def test_what_a_fault_must_lose_depends_on_who_waits_for_whom() -> None:
 
 
 def test_tables_that_a_failover_has_torn_are_a_defect() -> None:
-    torn = replace(round_with(), inconsistent=["TPC-C 3.3.2.1, W_YTD is the sum: 1 times, e.g. warehouse 1"])
+    torn = replace(round_with(), inconsistent=[Name("TPC-C 3.3.2.1, W_YTD is the sum: 1 times, e.g. warehouse 1")])
     v = verdict.judge_rounds([torn])
     assert not v.is_good and not v.is_as_expected and any("3.3.2.1" in n for n in reports.words(words.notes(v)))
 
@@ -435,7 +436,7 @@ def test_what_two_primaries_have_apart_is_counted() -> None:
     )
     assert not v.is_sound and "drill-note-split-brain" in reports.ids(words.notes(v))
     # Of a round that never became whole it is all there is to tell.
-    r.error = "not whole"
+    r.error = Name("not whole")
     assert verdict.judge_rounds([r]).sentence.id == "drill-split-brain"
 
 
@@ -473,7 +474,10 @@ def test_who_was_never_served_waited_at_least_so_long() -> None:
 def test_a_drill_is_read_as_it_was_written(tmp_path: Path) -> None:
     mode = Mode("maximum availability", "ANY 1 (*)", "on", True)
     r = round_with(lost=[acknowledged(0, n) for n in range(1, 1500)], phantoms=[(7, 1)])
-    r.outages, r.events, r.series = [Outage(0, 1, 2)], [(3, "x")], [(0.1, 5.0)]
+    r.outages, r.series = [Outage(0, 1, 2)], [(0.1, 5.0)]
+    r.events = [(3, Name("x")), (4, message("drill-event-promoted", member=Name("a"), time=Quantity(1e6, "ns")))]
+    r.rejoined, r.error = {"node1": message("rejoined-rewound")}, message("drill-load-over")
+    r.inconsistent = [Name("of another version"), message("drill-note-differing", members=Name("b"))]
     made = Drill(tmp_path, "c", "18.1", Options(), ["node1", "node2"], plan=[(mode, "kill-primary")], planned_rounds=2)
     made.rounds.append((mode, "kill-primary", [r]))
     folder = tmp_path / "01-kill-primary" / "round-01"
@@ -482,7 +486,13 @@ def test_a_drill_is_read_as_it_was_written(tmp_path: Path) -> None:
     save(folder, r)
     found = drill.read(tmp_path)
     assert found.rounds == made.rounds and found.verdicts == made.verdicts
-    assert found.stopped == "pgdyno was killed in it: 1 of 2 rounds were begun"
+    assert found.stopped == message("drill-was-killed", played=1, planned=2)
+    # Rounds of versions before texts were data.
+    facts = json.loads((folder / "round.json").read_text())
+    del facts["messages"]
+    (folder / "round.json").write_text(json.dumps(facts))
+    old = drill.read(tmp_path).rounds[0][2][0]
+    assert old.error == Name(i18n.text(r.error)) and [at for at, _ in old.events] == [3, 4]
     for damage in ("{", '{"cluster": 1}', "[]", "null"):
         (tmp_path / "drill.json").write_text(damage)
         with pytest.raises(UsageError, match="cannot be read"):

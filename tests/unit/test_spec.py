@@ -11,6 +11,8 @@ from pgdyno.run import plan
 from pgdyno.run.prepared import variables_for
 from pgdyno.spec import load
 
+from tests.support.mistakes import mistakes
+
 GOOD = """
 name = "x"
 title = "X"
@@ -32,39 +34,62 @@ def test_ready_made_experiments_are_valid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "words", "ids"),
     [
         (
             ("[run]", "[run]\nduratoin_s = 5"),
-            ("x.toml:10", "run.duratoin_s", "unknown key", "did you mean duration_s?"),
+            ("x.toml:10", "did you mean duration_s?"),
+            {"run.duratoin_s": "spec-unknown-near"},
         ),
-        (("repetitions = 2", "repetitions = 0"), ("x.toml:10: run.repetitions", "greater than or equal to 1", "0")),
-        (("clients = [1, 2]", "clients = [1, 0]"), ("axes.clients.1", "greater than or equal to 1")),
-        (("hot_set = [0.5]", "hot_set = [1.5]"), ("axes.hot_set.0", "less than or equal to 1", "1.5")),
-        (("hot_set = [0.5]", 'hot_set = [0.5]\nworkload = ["b"]'), ('"b" is not among the workloads',)),
-        (('{ text = "SELECT 1;" }', "{ weight = 2 }"), ("workloads.a.scripts.0", 'give either "text" or "file"')),
+        (
+            ("repetitions = 2", "repetitions = 0"),
+            ("x.toml:10: run.repetitions", "(it is 0)"),
+            {"run.repetitions": "spec-at-least"},
+        ),
+        (("clients = [1, 2]", "clients = [1, 0]"), ("at least 1",), {"axes.clients.1": "spec-at-least"}),
+        (("hot_set = [0.5]", "hot_set = [1.5]"), ("at most 1", "1.5"), {"axes.hot_set.0": "spec-at-most"}),
+        (
+            ("hot_set = [0.5]", 'hot_set = [0.5]\nworkload = ["b"]'),
+            ('axes.workload: "b"',),
+            {"the file": "spec-not-among"},
+        ),
+        (('{ text = "SELECT 1;" }', "{ weight = 2 }"), (), {"workloads.a.scripts.0": "spec-script-source"}),
         (
             ("hot_set = [0.5]", "hot_set = [0.5]\nvariables = { v = [inf] }"),
-            ("axes.variables.v.0", "finite number", "inf"),
+            ("inf",),
+            {"axes.variables.v.0.float": "spec-finite"},
         ),
         (
             ("hot_set = [0.5]", "hot_set = [0.5]\nsettings = { s = [nan] }"),
-            ("axes.settings.s.0", "finite number", "nan"),
+            ("nan",),
+            {"axes.settings.s.0.float": "spec-finite"},
         ),
-        (("[axes]", '[targets.t]\nfile_system = { type = "ext4", mkfs = ["/dev/sdb"] }\n[axes]'), ("mkfs", "no paths")),
+        (
+            ("[axes]", '[targets.t]\nfile_system = { type = "ext4", mkfs = ["/dev/sdb"] }\n[axes]'),
+            ("mkfs",),
+            {"targets.t.file_system": "spec-no-paths"},
+        ),
         (
             ("[axes]", '[targets.t]\nfile_system = { type = "xfs", mount = "loop=/dev/sdb" }\n[axes]'),
-            ("mount", "no paths"),
+            ("mount",),
+            {"targets.t.file_system": "spec-no-paths"},
         ),
-        (('name = "x"', 'name = "../x"'), ("name", "pattern")),
-        (('title = "X"', "title = "), ("not valid TOML", "line 3")),
+        (('name = "x"', 'name = "../x"'), (), {"name": "spec-pattern"}),
+        (('title = "X"', "title = "), ("not valid TOML", "line 3"), {}),
     ],
 )
-def test_mistakes_name_file_key_and_value(change: tuple[str, str], words: tuple[str, ...]) -> None:
+def test_mistakes_name_file_key_and_value(change: tuple[str, str], words: tuple[str, ...], ids: dict[str, str]) -> None:
     with pytest.raises(SpecError) as e:
         load.parse(GOOD.replace(*change), "x.toml")
     for word in ("x.toml", *words):
         assert word in str(e.value), str(e.value)
+    assert ids.items() <= mistakes(e.value).items(), mistakes(e.value)
+
+
+def test_a_wrong_choice_is_named_beside_other_mistakes() -> None:
+    with pytest.raises(SpecError) as e:
+        load.parse(GOOD.replace("[run]", '[run]\norder = "backwards"\nduration_s = -1'), "x.toml")
+    assert mistakes(e.value) == {"run.order": "spec-one-of", "run.duration_s": "spec-at-least"}
 
 
 @given(st.text(max_size=200))

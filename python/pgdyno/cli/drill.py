@@ -212,10 +212,10 @@ def show(found: Drill, lang: str = "en") -> None:
             _out.print(Text.assemble((mode.name, "bold"), f" ({mode.settings}): ", (answer, colour)))
         else:
             _show_verdicts(verdicts, found.options, say)
-    for line in found.defects:
-        _out.print(Text(line, style="red"))
+    for defect in found.defects:
+        _out.print(Text(say(defect), style="red"))
     if found.stopped:
-        _out.print(Text(say(message("drill-stopped", why=Name(found.stopped))), style="red"))
+        _out.print(Text(say(message("drill-stopped", why=found.stopped)), style="red"))
     if all_modes:
         _out.print("", _table_of_modes(modes_found, say), "", sep="\n")
         for mode, verdicts in modes_found.items():

@@ -143,7 +143,7 @@ def _disk_of(folder: Path, written: int) -> float | None:
 
 def _over_connections(dataset: Dataset, r: LoadRequest, stream: RunStream) -> Loaded | None:
     target = targets.resolve(r.target or "", r.connect_timeout)
-    stream.emit(Noted(message("progress-target", where=Name(target.where))))
+    stream.emit(Noted(message("progress-target", where=target.where)))
     with Claim(target, force=r.force) as claim:
         found = find.look(claim.conn, target, dataset, force=r.force, replace=r.replace)
         if found.holds(dataset):

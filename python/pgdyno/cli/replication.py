@@ -24,7 +24,7 @@ from pgdyno.cluster import network as networks
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError, msg
 from pgdyno.format import one_line
 from pgdyno.load.units import pg_size
-from pgdyno.message import Message, Name, Text, counted
+from pgdyno.message import Message, Name, Text, counted, listed, message
 from pgdyno.replication import (
     archives,
     build,
@@ -43,6 +43,7 @@ from pgdyno.replication.backup import BaseBackup
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.spec.values import size_bytes
 from pgdyno.stream.events import DatasetDone, DatasetProgress
+from pgdyno.units import Quantity
 
 _out = console.output()
 
@@ -188,7 +189,7 @@ def status(folder: Path, json_output: bool) -> int:
         table.add_column(streams.written(Message(column)), justify="right", no_wrap=True)
     table.add_column(streams.written(Message("heading-synchronous")), no_wrap=True)
     for s in states:
-        synchronous = "" if s.role != "standby" else s.sync_state or "does not stream"
+        synchronous = "" if s.role != "standby" else s.sync_state or streams.written(message("standby-not-streaming"))
         table.add_row(
             s.name,
             s.role,
@@ -228,10 +229,11 @@ def failover(folder: Path, to: str, *, force: bool) -> int:
     with at_work(folder) as cluster, watching("base-backup") as watch:
         found = state.member_state(cluster.primary)
         if found.role != "stopped" and not force:
-            how = (
-                "lives and takes writes" if found.role == "primary" else f"lives, and does not answer ({found.reason})"
+            id = "error-primary-is-alive" if found.role == "primary" else "error-primary-does-not-respond"
+            why = {} if found.role == "primary" else {"reason": found.reason}
+            raise RefusedError(
+                msg(id, name=cluster.primary.name, **why), msg("remedy-pgdyno-cluster-switchover-loses-nothing")
             )
-            raise RefusedError(f"{cluster.primary.name} {how}", msg("remedy-pgdyno-cluster-switchover-loses-nothing"))
         done = roles.failover(cluster, to=to, force=force, watch=watch)
     _say(
         msg("cluster-failed-over", member=done.member, seconds=f"{done.seconds:.2f}", seen=" and ".join(done.seen)),
@@ -251,7 +253,7 @@ def rejoin(folder: Path, member: str | None) -> int:
         chosen = [cluster.member(member)] if member else cluster.others(cluster.primary)
         for m in chosen:
             if member or not following.is_streaming(cluster, m):
-                _say(f"{m.name}: {roles.rejoin(cluster, m, watch)}")
+                _say(message("repaired-member", member=Name(m.name), how=roles.rejoin(cluster, m, watch)))
             else:
                 slots.drop_all(m.local)
     return 0
@@ -294,7 +296,7 @@ def refuse_unfinished(cluster: ReplicatedCluster) -> None:
     """Raise ClusterError if an operation on the cluster was begun and not ended."""
     if left := leftovers.unfinished_operations(cluster):
         raise ClusterError(
-            f"{cluster.base}: {'; '.join(left)}",
+            msg("error-unfinished-operations", base=cluster.base, operations=listed(left, "semicolon")),
             msg("remedy-pgdyno-cluster-status-shows-how", base=cluster.base),
         )
 
@@ -304,7 +306,9 @@ def _troubles(cluster: ReplicatedCluster, states: list[state.State]) -> list[Tex
     if record.is_locked(cluster.base):
         found.append(msg("cluster-busy"))
     else:
-        found += [Name(f"{line}: pgdyno cluster repair {cluster.base}") for line in leftovers.every(cluster)]
+        found += [
+            message("cluster-repair-it", trouble=x, folder=Name(str(cluster.base))) for x in leftovers.every(cluster)
+        ]
     if all(s.role == "stopped" for s in states):
         return [*found, msg("cluster-all-stopped", base=cluster.base)]
     primaries = [s.name for s in states if s.role == "primary"]
@@ -313,11 +317,11 @@ def _troubles(cluster: ReplicatedCluster, states: list[state.State]) -> list[Tex
     if not primaries:
         found.append(msg("cluster-no-primary", base=cluster.base))
     if primaries and (fails := archives.failing(cluster.member(primaries[0]).local)):
-        found.append(Name(fails))
+        found.append(fails)
     for s in states:
         if s.role in ("stopped", "not answering"):
-            why = f" ({s.reason})" if s.reason else ""
-            found.append(Name(f"{s.name}: {s.role}{why}"))
+            why = message("in-brackets", text=Name(s.reason)) if s.reason else None
+            found.append(message("cluster-member-is", member=Name(s.name), role=Name(s.role), reason=why))
         elif s.role == "standby" and s.streaming is None and primaries:
             found.append(msg("cluster-not-streaming", name=s.name, base=cluster.base))
     return found
@@ -343,8 +347,14 @@ def _shown(cluster: ReplicatedCluster) -> str:
     return f'"{words}"  (password: "client_password" in {cluster.base / "replication.json"})'
 
 
-def _backed_up(b: BaseBackup) -> str:
-    return f"{b.member}: base backup of {pg_size(b.bytes)} in {b.seconds:.2f} s, {b.bytes_per_s / 1e6:,.0f} MB/s"
+def _backed_up(b: BaseBackup) -> Text:
+    return message(
+        "cluster-backed-up",
+        member=Name(b.member),
+        size=Name(pg_size(b.bytes)),
+        time=Quantity(b.seconds, "seconds"),
+        speed=Quantity(b.bytes_per_s, "bytes/s"),
+    )
 
 
 @contextmanager

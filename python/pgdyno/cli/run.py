@@ -20,7 +20,7 @@ from pgdyno.cli.requests import RunRequest
 from pgdyno.cli.sysbench import SysbenchLines
 from pgdyno.collect import host
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError, msg
-from pgdyno.message import Name, listed, message
+from pgdyno.message import Name, Text, listed, message
 from pgdyno.report import sysbench, view, write
 from pgdyno.report.view import View
 from pgdyno.run import resume
@@ -140,10 +140,11 @@ def adjusted(
         named = [str(x) for x in first["loc"][1:] if isinstance(x, str) and not x.startswith("alternative-")]
         option = f"--{named[0].removesuffix('_s').replace('_', '-')}: " if named else ""
         value = first.get("input")
-        shown = f" (it is {value!r})" if isinstance(value, str | int | float | list) else ""
+        shown: Text = msg("spec-shown", value=repr(value)) if isinstance(value, str | int | float | list) else Name("")
         if "hot_set" in named and isinstance(value, float) and 1 < value <= 100:
-            shown += f"; a part of the rows: {value:g}% is --hot-set {value / 100:g}"
-        raise SpecError(f"{option}{wording(first)}{shown}") from e
+            percent = msg("spec-percent", percent=f"{value:g}", part=f"{value / 100:g}")
+            shown = listed([shown, percent], "none")
+        raise SpecError(msg("spec-option", option=option, mistake=wording(first), shown=shown)) from e
 
 
 def say_what_is_too_short(prepared: Prepared, servers: Options) -> None:

@@ -51,7 +51,7 @@ def check(
         try:
             with administration.connect(target, patience_s=None) as conn:
                 name, sets = dataset_in(conn, target)
-                stream.emit(Noted(message("progress-dataset-in", name=Name(name), where=Name(target.where))))
+                stream.emit(Noted(message("progress-dataset-in", name=Name(name), where=target.where)))
                 wanted = [*CONSISTENCY, *(POPULATION if population else [])]
                 schema = find.schema_sql(conn)
                 found = list(checked(conn, sets, wanted, partial(began, stream), schema=schema))

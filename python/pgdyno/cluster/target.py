@@ -19,6 +19,7 @@ from pgdyno import exit_handlers, libpq
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.errors import TargetError, msg
 from pgdyno.format import one_line, printable
+from pgdyno.message import Message, Name, Text
 
 if TYPE_CHECKING:
     pass
@@ -50,10 +51,10 @@ class Target:
     client_encoding: str = "UTF8"
 
     @property
-    def where(self) -> str:
-        """Server and database, in words."""
-        at = f"socket {self.host}" if self.host.startswith(("/", "@")) else self.host
-        return f'database "{self.dbname}" at {at} port {self.port} as "{self.user}"'
+    def where(self) -> Message:
+        """Server and database."""
+        id = "target-at-socket" if self.host.startswith(("/", "@")) else "target-at-host"
+        return msg(id, name=self.dbname, host=self.host, port=str(self.port), user=self.user)
 
     @property
     def is_local(self) -> bool:
@@ -338,11 +339,11 @@ def _connected(conninfo: str, timeout_s: float) -> libpq.Connection:
         thread.join(0.2)
         if thread.is_alive():
             exit_handlers.skip()
-        raise _too_long(f"{host} port {port}", timeout_s)
+        raise _too_long(Name(f"{host} port {port}"), timeout_s)
     return conn
 
 
-def _too_long(where: str, timeout_s: float) -> TargetError:
+def _too_long(where: Text, timeout_s: float) -> TargetError:
     return TargetError(
         msg("error-cannot-connect-no-session-within", where=where, timeout_s=f"{timeout_s:g}"),
         msg("remedy-postgresql-server-firewall-between-connect"),

@@ -50,7 +50,7 @@ def tell(target: Target, *, backend: int = 0, application: str = "", age_s: floa
     for kind, event, query, blocking, standbys in rows:
         statement = clean(" ".join(str(query).split()))[:60]
         why = _reason(kind, event, list(blocking or []), str(standbys))
-        report(message("progress-waits", where=Name(target.where), statement=Name(statement), reason=why))
+        report(message("progress-waits", where=target.where, statement=Name(statement), reason=why))
     return bool(rows)
 
 

@@ -16,6 +16,7 @@ from pgdyno.drill.load import Load
 from pgdyno.errors import RefusedError, UsageError, msg
 from pgdyno.load import find, loader
 from pgdyno.load.dataset import Dataset
+from pgdyno.message import Name, Text, message
 from pgdyno.spec import builtins
 from pgdyno.stream.stream import RunStream
 from pgdyno.tpcc import conditions
@@ -95,7 +96,7 @@ class Beside:
         assert row is not None
         return {table: int(total) - int(row[-1]) for table, total in zip(tables, row[:-1], strict=True)}
 
-    def inconsistent(self, primary: Target, before: Mapping[str, int]) -> list[str]:
+    def inconsistent(self, primary: Target, before: Mapping[str, int]) -> list[Text]:
         """Return the signs of transactions that exist only in part.
 
         For TPC-C they are the consistency conditions that its tables violate on the primary. For pgbench they are the
@@ -104,12 +105,27 @@ class Beside:
         if not self._is_tpcc:
             now = self.sums(primary)
             return [
-                f"{self.script}: the balances of {table} and the deltas of pgbench_history differ by {now[table]:,}, "
-                f"and by {before[table]:,} before the round: transactions are there in part"
+                message(
+                    "drill-sums-differ",
+                    script=Name(str(self.script)),
+                    table=Name(table),
+                    now=now[table],
+                    before=before[table],
+                )
                 for table in now
                 if now[table] != before.get(table, now[table])
             ]
         with administration.connect(primary, patience_s=None) as conn:
             schema = find.schema_sql(conn)
             found = list(conditions.checked(conn, 1, conditions.CONSISTENCY, schema=schema))
-        return [f"TPC-C {c.clause}, {c.title}: {c.broken:,} times, e.g. {c.example}" for c in found if not c.holds]
+        return [
+            message(
+                "drill-condition-broken",
+                clause=Name(c.clause),
+                condition=c.text,
+                n=c.broken,
+                example=Name(c.example),
+            )
+            for c in found
+            if not c.holds
+        ]

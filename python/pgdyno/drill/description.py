@@ -11,6 +11,7 @@ from pydantic import Field, ValidationError, field_validator
 from pgdyno import conninfo as conninfos
 from pgdyno import files
 from pgdyno.errors import SpecError, msg
+from pgdyno.message import listed
 from pgdyno.spec.load import describe, mistakes
 from pgdyno.spec.values import Name, Strict
 
@@ -55,7 +56,7 @@ def read(path: Path) -> Description:
         # A value may hold a password.
         keys = list(Description.model_fields)
         lines = [describe(text, str(path), m, keys, shows_value=False) for m in mistakes(e)]
-        raise SpecError("\n".join(lines), msg("remedy-docs-guide-replication-md-shows")) from e
+        raise SpecError(listed(lines, "line"), msg("remedy-docs-guide-replication-md-shows")) from e
     except (OSError, ValueError) as e:
         raise SpecError(
             f"{path}: {getattr(e, 'strerror', None) or e}",

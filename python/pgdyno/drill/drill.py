@@ -21,12 +21,14 @@ from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.drill import verdict
 from pgdyno.drill.modes import Mode
-from pgdyno.drill.records import Options, Round
+from pgdyno.drill.records import Options, Round, round_from
 from pgdyno.drill.rounds import play
 from pgdyno.drill.target import DrillTarget
 from pgdyno.drill.verdict import Verdict
-from pgdyno.errors import ClusterError, PgdynoError, TrialError, UsageError, msg
+from pgdyno.errors import ClusterError, PgdynoError, TrialError, UsageError, msg, reason
 from pgdyno.format import one_line, size
+from pgdyno.message import Name, Text, message
+from pgdyno.store.texts import fields_of, restored
 from pgdyno.stream.events import RoundProgress
 from pgdyno.stream.stream import RunStream
 
@@ -49,7 +51,7 @@ class Drill:
     #: Members where pg_amcheck found something, with its words.
     damaged: dict[str, str] = field(default_factory=dict)
     #: Why it ended early.
-    stopped: str = ""
+    stopped: Text | None = None
     #: Another tool manages the cluster: whom it promotes, and when, is its own; pgdyno does not fence, nor check files.
     is_foreign: bool = False
     #: In the order of its folders, the modes and faults that were asked for, and how many rounds of each.
@@ -64,9 +66,9 @@ class Drill:
         return [(mode, verdict.judge_rounds(rounds)) for mode, _, rounds in self.rounds if rounds]
 
     @property
-    def defects(self) -> list[str]:
+    def defects(self) -> list[Text]:
         """Defects in the files that the rounds have left."""
-        return [f"pg_amcheck on {m}: {words}" for m, words in self.damaged.items()]
+        return [message("drill-damaged", member=Name(m), reason=Name(words)) for m, words in self.damaged.items()]
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
@@ -78,7 +80,7 @@ class Drill:
             "members": self.members,
             "verdicts": [{"mode": mode.name, **v.as_json()} for mode, v in self.verdicts],
             "damaged": self.damaged,
-            "stopped": self.stopped,
+            **fields_of("stopped", self.stopped),
             "managed_by": "another tool" if self.is_foreign else "pgdyno",
             "plan": [{"mode": asdict(mode), "fault": fault} for mode, fault in self.plan],
             "planned_rounds": self.planned_rounds,
@@ -90,7 +92,7 @@ class Drill:
         home.replace_file(self.folder / FILE, json.dumps(self.as_json(), indent=2) + "\n")
 
 
-_ROUND, _OPTIONS, _MODE = TypeAdapter(Round), TypeAdapter(Options), TypeAdapter(Mode)
+_OPTIONS, _MODE = TypeAdapter(Options), TypeAdapter(Mode)
 
 
 def is_drill(folder: Path) -> bool:
@@ -110,7 +112,7 @@ def read(folder: Path) -> Drill:
             _OPTIONS.validate_python(facts["options"]),
             [str(m) for m in facts["members"]],
             damaged={str(k): str(v) for k, v in facts["damaged"].items()},
-            stopped=str(facts["stopped"]),
+            stopped=restored(str(facts["stopped"]), facts.get("stopped_message")),
             is_foreign=facts.get("managed_by") == "another tool",
             plan=[(_MODE.validate_python(p["mode"]), str(p["fault"])) for p in facts.get("plan", [])],
             planned_rounds=int(facts.get("planned_rounds", 0)),
@@ -122,13 +124,13 @@ def read(folder: Path) -> Drill:
             mode = drill.plan[int(number) - 1][0] if int(number) <= len(drill.plan) else Mode("", "", "")
             rounds = []
             for path in sorted(place.glob("round-*/round.json")):
-                rounds.append(_ROUND.validate_python(json.loads(path.read_text(encoding="utf-8"))))
+                rounds.append(round_from(json.loads(path.read_text(encoding="utf-8"))))
             if rounds:
                 drill.rounds.append((mode, fault, rounds))
         played = sum(len(rounds) for _, _, rounds in drill.rounds)
         planned = drill.planned_rounds * len(drill.plan)
         if not drill.stopped and played < planned:
-            drill.stopped = f"pgdyno was killed in it: {played} of {planned} rounds were begun"
+            drill.stopped = message("drill-was-killed", played=played, planned=planned)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as e:
         raise UsageError(
             msg("error-cannot-be-read", path=path, reason=one_line(e)), msg("remedy-was-changed-hand")
@@ -145,15 +147,15 @@ def _kept(drill: Drill, remedy: str) -> Iterator[None]:
     try:
         yield
     except (PgdynoError, psycopg.Error) as e:
-        drill.stopped = one_line(e)
+        drill.stopped = reason(e)
     except BaseException as e:
-        drill.stopped = f"stopped: {type(e).__name__}"
+        drill.stopped = message("drill-was-stopped", by=Name(type(e).__name__))
         raise
     finally:
         drill.rounds = [r for r in drill.rounds if r[2]]
         drill.save()
     if not drill.rounds:
-        raise TrialError(msg("error-no-round-came-end", stopped=drill.stopped), remedy)
+        raise TrialError(msg("error-no-round-came-end", stopped=drill.stopped or ""), remedy)
 
 
 def _tell(stream: RunStream, done: int, of: int, fault: str, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,9 +13,11 @@ from pgdyno.drill import ledger
 from pgdyno.drill.ledger import Key
 from pgdyno.drill.records import Round
 from pgdyno.errors import RefusedError, msg
+from pgdyno.message import Argument, Message, Name, Text, listed, message
 from pgdyno.replication import disks, following, lifecycle, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
+from pgdyno.units import Quantity
 
 #: Bytes per second of a slow link: less than the ledger's clients write.
 _SLOW = 100_000
@@ -39,10 +41,10 @@ class Scene:
     down_ns: int | None = None
     _links: Links | None = None
 
-    def happened(self, text: str) -> int:
-        """Record an event; return its time in ns since 1970."""
+    def happened(self, event: str, **args: Argument) -> int:
+        """Record an event by its message, less `drill-event-`; return its time in ns since 1970."""
         now = time.time_ns()
-        self.round.events.append((now, text))
+        self.round.events.append((now, Message(f"drill-event-{event}", args)))
         return now
 
     @property
@@ -69,7 +71,7 @@ class Scene:
         """Cut the links between the primary and these standbys."""
         for m in members:
             self.network.cut(self.primary.name, m.name)
-        self.happened(f"cut: {self.primary.name} from {' and '.join(m.name for m in members)}")
+        self.happened("cut", primary=Name(self.primary.name), members=_names(members))
 
     def slow_standbys(self, *members: Member) -> None:
         """Limit the links between the primary and these standbys to a low bandwidth."""
@@ -77,7 +79,8 @@ class Scene:
             self._links = Links(self.network)
         for m in members:
             self._links.slow(self.primary.name, m.name, bytes_per_s=_SLOW)
-        self.happened(f"{self.primary.name} to {' and '.join(m.name for m in members)}: {_SLOW // 1000} kB/s")
+        speed = Quantity(_SLOW, "bytes/s")
+        self.happened("slow", primary=Name(self.primary.name), members=_names(members), speed=speed)
 
     def mend_links(self) -> None:
         """All links are whole, and as fast as they were."""
@@ -91,7 +94,11 @@ class Scene:
         """Read the ledger on the primary, as any client could."""
         with administration.connect(self.primary.local, patience_s=10) as conn:
             self.seen |= set(ledger.rows(conn, self.round.run))
-        self.happened(f"{len(self.seen):,} rows were read on {self.primary.name}")
+        self.happened("read", n=len(self.seen), member=Name(self.primary.name))
+
+
+def _names(members: Sequence[Member]) -> Text:
+    return listed((Name(m.name) for m in members), "list")
 
 
 @dataclass(frozen=True)
@@ -115,17 +122,17 @@ class Fault:
 
 def _kill_primary(s: Scene) -> None:
     s.primary.kill()
-    s.happened(f"{s.primary.name}: all processes killed")
+    s.happened("killed", members=Name(s.primary.name))
 
 
 def _stop_primary(s: Scene) -> None:
     s.primary.stop()
-    s.happened(f"{s.primary.name}: fast shutdown")
+    s.happened("stopped", member=Name(s.primary.name))
 
 
 def _freeze_primary(s: Scene) -> None:
     s.primary.freeze()
-    s.happened(f"{s.primary.name}: all processes stopped (SIGSTOP), connections open")
+    s.happened("frozen", member=Name(s.primary.name))
 
 
 def _cut_primary(s: Scene) -> None:
@@ -138,33 +145,33 @@ def _cut_standby(s: Scene) -> None:
     # Longer than wal_sender_timeout: the primary gives it up.
     time.sleep(7)
     s.network.mend_all()
-    s.happened("the link is whole again")
+    s.happened("link-restored")
     following.wait_streaming(s.cluster, s.standbys[0])
-    s.happened(f"{s.standbys[0].name} streams again")
+    s.happened("streams", member=Name(s.standbys[0].name))
 
 
 def _cut_standbys(s: Scene) -> None:
     s.cut_standbys(*s.standbys)
     time.sleep(10)
     s.network.mend_all()
-    s.happened("the links are whole again")
+    s.happened("links-restored")
     for m in s.standbys:
         following.wait_streaming(s.cluster, m)
-    s.happened("all standbys stream again")
+    s.happened("all-stream")
 
 
 def _slow_standby(s: Scene) -> None:
     s.slow_standbys(s.standbys[0])
     time.sleep(4)
     s.primary.kill()
-    s.down_ns = s.happened(f"{s.primary.name}: all processes killed")
+    s.down_ns = s.happened("killed", members=Name(s.primary.name))
 
 
 def _slow_standbys(s: Scene) -> None:
     s.slow_standbys(*s.standbys)
     time.sleep(4)
     s.primary.kill()
-    s.down_ns = s.happened(f"{s.primary.name}: all processes killed")
+    s.down_ns = s.happened("killed", members=Name(s.primary.name))
 
 
 def _kill_lonely_primary(s: Scene) -> None:
@@ -172,43 +179,43 @@ def _kill_lonely_primary(s: Scene) -> None:
     # Longer than wal_sender_timeout: whoever falls back has done so.
     time.sleep(8)
     s.primary.kill()
-    s.happened(f"{s.primary.name}: all processes killed")
+    s.happened("killed", members=Name(s.primary.name))
 
 
 def _disk_full(s: Scene) -> None:
     folder = s.cluster.base / s.primary.name
     size = s.primary.log.stat().st_size
     took = disks.fill(folder)
-    s.happened(f"{s.primary.name}: its disk is full ({took >> 20} MB taken)")
+    s.happened("disk-full", member=Name(s.primary.name), size=Quantity(took, "bytes"))
     time.sleep(6)
     lives = state.member_state(s.primary).role == "primary"
     panicked = b"PANIC:" in s.primary.log.read_bytes()[size:]
-    how = "has gone down" if not lives else "lives, and refuses what needs space"
-    s.happened(f"{s.primary.name}: {how}{' (PANIC: no room for WAL)' if panicked else ''}")
+    panic = message("drill-event-panic") if panicked else None
+    s.happened("runs-without-space" if lives else "went-down", member=Name(s.primary.name), panic=panic)
     disks.empty(folder)
-    s.happened(f"{s.primary.name}: its disk has room again")
+    s.happened("disk-freed", member=Name(s.primary.name))
     if not lives:
         s.primary.kill()
         s.primary.start()
-        s.happened(f"{s.primary.name} started again")
+        s.happened("restarted", member=Name(s.primary.name))
 
 
 def _kill_all(s: Scene) -> None:
     for m in s.cluster.members:
         m.kill()
-    s.happened("all processes of all members killed")
+    s.happened("all-killed")
 
 
 def _restart_during_sync_wait(s: Scene) -> None:
     s.cut_standbys(*s.standbys)
     time.sleep(1.5)
     s.primary.stop()
-    s.happened(f"{s.primary.name}: fast shutdown while commits wait for a standby")
+    s.happened("stopped-while-waiting", member=Name(s.primary.name))
     s.primary.start()
-    s.happened(f"{s.primary.name} started again")
+    s.happened("restarted", member=Name(s.primary.name))
     s.look()
     s.primary.kill()
-    s.happened(f"{s.primary.name}: all processes killed")
+    s.happened("killed", members=Name(s.primary.name))
 
 
 def _cancel_sync_wait(s: Scene) -> None:
@@ -222,10 +229,10 @@ def _cancel_sync_wait(s: Scene) -> None:
         with administration.connect(s.primary.local, patience_s=10) as conn:
             row = conn.execute(cancel.encode()).fetchone()
             cancelled += int(row[0]) if row else 0
-    s.happened(f"{cancelled} waits for a standby cancelled (pg_cancel_backend)")
+    s.happened("cancelled", n=cancelled)
     s.look()
     s.primary.kill()
-    s.happened(f"{s.primary.name}: all processes killed")
+    s.happened("killed", members=Name(s.primary.name))
 
 
 def _double_failure(s: Scene) -> None:
@@ -234,7 +241,7 @@ def _double_failure(s: Scene) -> None:
     time.sleep(2)
     s.primary.kill()
     near.kill()
-    s.happened(f"{s.primary.name} and {near.name}, which it reached: all processes killed")
+    s.happened("killed", members=_names([s.primary, near]))
 
 
 def _stale_promotion(s: Scene) -> None:
@@ -242,7 +249,7 @@ def _stale_promotion(s: Scene) -> None:
     s.cut_standbys(stale)
     time.sleep(2)
     s.primary.kill()
-    s.happened(f"{s.primary.name}: all processes killed")
+    s.happened("killed", members=Name(s.primary.name))
     s.promote = stale.name
 
 
@@ -339,7 +346,7 @@ def recover(scene: Scene, fault: Fault, *, fence: bool) -> roles.Promotion | Non
         return None
     if fault.then == "restart":
         lifecycle.start_members(cluster)
-        scene.happened(f"all members started; {cluster.primary.name} is the primary still")
+        scene.happened("all-started", member=Name(cluster.primary.name))
         return None
     # Somebody who promotes whom they like does not ask.
     return roles.failover(cluster, to=scene.promote, force=bool(scene.promote), fence=fence)

@@ -27,6 +27,7 @@ from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import Options, Round, Say
 from pgdyno.drill.target import Endpoint
 from pgdyno.errors import PgdynoError, RefusedError, TrialError, UsageError, msg
+from pgdyno.message import Name, message
 from pgdyno.stream.stream import RunStream
 
 
@@ -128,7 +129,7 @@ class ForeignRound:
         fault, about = self._found.fault, self._about
         self._watcher.start()
         self._run(about.faults[fault], f"faults.{fault}")
-        self._found.events.append((time.time_ns(), f"{fault}: its command has ended"))
+        self._found.events.append((time.time_ns(), message("drill-event-command", fault=Name(fault))))
         deadline = time.monotonic() + about.failover_s
         while self._watcher.promoted_ns is None and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -161,7 +162,9 @@ class ForeignRound:
         self._recover()
         primary = self._observed.wait_whole(self._about.whole_s)
         self._found.new_primary = primary.name
-        self._found.rejoined = {m.name: "follows" for m in self._observed.members if m is not primary}
+        self._found.rejoined = {
+            m.name: message("drill-rejoined-follows") for m in self._observed.members if m is not primary
+        }
         return primary.target
 
     def make_whole(self) -> None:

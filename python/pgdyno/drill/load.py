@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pgdyno import _core, engine
 from pgdyno.cluster.target import Target
+from pgdyno.message import Name, Text, message
 
 #: Of the series.
 INTERVAL_S = 0.1
@@ -50,9 +51,9 @@ class Load:
     ended_ns: int = 0
     series: list[Slice] = field(default_factory=list)
     #: Seconds since the start, and what happened to a client.
-    events: list[tuple[float, str]] = field(default_factory=list)
+    events: list[tuple[float, Text]] = field(default_factory=list)
     #: Why it ended before it was asked to.
-    error: str | None = None
+    error: Text | None = None
 
     def __post_init__(self) -> None:
         self._over = threading.Event()
@@ -70,7 +71,7 @@ class Load:
         if self._thread.ident is not None:
             self._thread.join(60)
         if self._thread.is_alive():
-            self.error = "it does not end"
+            self.error = message("drill-load-hangs")
 
     def is_on(self) -> bool:
         """Return True if the load still runs."""
@@ -94,9 +95,9 @@ class Load:
             )
             result = _core.run([config], self.workload, self, plan)
             if not isinstance(result.raised, _OverError):
-                self.error = result.error or "it ended by itself"
+                self.error = Name(result.error) if result.error else message("drill-load-over")
         except _core.CoreError as e:
-            self.error = str(e)
+            self.error = Name(str(e))
         finally:
             self.ended_ns = time.time_ns()
             self._began.set()
@@ -125,4 +126,5 @@ class Load:
 
     def event(self, e: _core.Event) -> None:
         """Something happened to a client."""
-        self.events.append((e.at_ns / 1e9, f"client {e.client}: {e.text}"))
+        client = message("drill-event-client", number=Name(str(e.client)), event=Name(e.text))
+        self.events.append((e.at_ns / 1e9, client))

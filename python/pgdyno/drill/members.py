@@ -14,6 +14,7 @@ from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
 from pgdyno.drill.description import Description
 from pgdyno.errors import PgdynoError, RefusedError, TrialError, UsageError, msg
+from pgdyno.message import Name, Text, message
 
 #: How often each member is looked at, and for how long a look counts.
 _LOOK_S, _FRESH_S = 0.05, 1.0
@@ -169,7 +170,7 @@ class Watcher:
         self._old = old
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look_on, daemon=True)
-        self.events: list[tuple[int, str]] = []
+        self.events: list[tuple[int, Text]] = []
         self.promoted_ns: int | None = None
         self.other_primaries: list[str] = []
         #: Of members that answered as primaries: since when, by the monotonic clock.
@@ -189,7 +190,7 @@ class Watcher:
             for m in self._cluster.members:
                 role = m.seen.role
                 if self._roles.get(m.name) not in (None, role):
-                    self.events.append((now, f"{m.name}: {role}"))
+                    self.events.append((now, message("drill-event-role", member=Name(m.name), role=Name(role))))
                     if role == "primary" and m.name != self._old and self.promoted_ns is None:
                         self.promoted_ns = now
                 self._roles[m.name] = role
@@ -213,4 +214,4 @@ class Watcher:
             later = [o for o in primaries if self._since[o.name] > self._since[m.name]]
             if m.name not in self.other_primaries and any(m.last.at > self._since[o.name] for o in later):
                 self.other_primaries.append(m.name)
-                self.events.append((now, f"{m.name} is a primary as well"))
+                self.events.append((now, message("drill-event-second-primary", member=Name(m.name))))

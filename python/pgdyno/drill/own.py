@@ -17,10 +17,12 @@ from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import Options, Round, Say
 from pgdyno.drill.target import Endpoint
 from pgdyno.errors import ClusterError, RefusedError, TrialError, UsageError, msg
+from pgdyno.message import Name, listed, message
 from pgdyno.replication import configuration, disks, following, leftovers, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 from pgdyno.stream.stream import RunStream
+from pgdyno.units import Quantity
 
 #: Seconds until the primary must be found dead.
 _DETECT_S = 60.0
@@ -74,7 +76,9 @@ class OwnTarget:
         """
         cluster, folder = self.cluster, self.cluster.base
         if left := leftovers.every(cluster):
-            raise ClusterError(f"{folder}: {'; '.join(left)}", self.remedy)
+            raise ClusterError(
+                msg("error-unfinished-operations", base=folder, operations=listed(left, "semicolon")), self.remedy
+            )
         status = f"pgdyno cluster status {folder} shows the state of each member."
         if state.member_state(cluster.primary).role != "primary":
             raise ClusterError(
@@ -174,13 +178,22 @@ class OwnRound:
         if self._fault.then == "detect":
             if not detector.wait_down(_DETECT_S):
                 raise TrialError(msg("error-standbys-did-not-find-primary"), msg("remedy-was-broken"))
-            found.detected_ns = scene.happened("the standbys take the primary for dead")
+            found.detected_ns = scene.happened("detected")
             found.down_ns = scene.down_ns or found.fault_ns
         promotion = self._promote()
         if promotion is not None:
             self._has_promoted = True
             found.promoted_ns = promotion.at_ns
-            found.events.append((promotion.at_ns, f"{promotion.member} promoted in {promotion.seconds * 1e3:.0f} ms"))
+            found.events.append(
+                (
+                    promotion.at_ns,
+                    message(
+                        "drill-event-promoted",
+                        member=Name(promotion.member),
+                        time=Quantity(promotion.seconds * 1e9, "ns"),
+                    ),
+                )
+            )
             found.promote_s = promotion.seconds
             self._look_for_two()
         found.new_primary = cluster.primary.name
@@ -188,7 +201,7 @@ class OwnRound:
             # Commits wait until there are standbys again.
             scene.mend_links()
             self._mend()
-            scene.happened("the other members have joined again")
+            scene.happened("rejoined")
 
     def _promote(self) -> roles.Promotion | None:
         """Recover by the policy; force a promotion that it refuses if the fault is one that must lose commits."""
@@ -199,7 +212,7 @@ class OwnRound:
             if fault.then not in ("detect", "promote") or not fault.must_lose:
                 raise
             self._found.refused = e.message
-            self._scene.happened(f"the policy refuses to promote: {e.message}; forced")
+            self._scene.happened("refused", reason=e.cause)
             return roles.failover(self._cluster, force=True, fence=fence)
 
     def is_served(self) -> bool:
@@ -239,7 +252,7 @@ class OwnRound:
         for m in self._cluster.others(self._cluster.primary):
             if m.name not in self._found.other_primaries and state.member_state(m).role == "primary":
                 self._found.other_primaries.append(m.name)
-                self._scene.happened(f"{m.name} is a primary as well")
+                self._scene.happened("second-primary", member=Name(m.name))
 
     def _mend(self) -> None:
         """Make all members whole, and let them stream again."""

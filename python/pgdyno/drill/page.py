@@ -38,7 +38,7 @@ def written(drill: Drill, lang: str = "en") -> str:
             charts=[_load(drill, i18n.writer(lang))],
             details=[_rounds(drill), _clients(drill), _events(drill), _facts(drill)],
             method=METHOD_FOREIGN if drill.is_foreign else METHOD,
-            error=listed(map(Name, wrong), "semicolon") if wrong else None,
+            error=listed(wrong, "semicolon") if wrong else None,
             lang=lang,
         )
     )
@@ -144,7 +144,7 @@ def _rounds(drill: Drill) -> Table:
             a = r.audit
             counts = (a.acknowledged, len(a.lost), a.unknown) if a else (None, None, None)
             middle = outages[len(outages) // 2] if outages else None
-            others = ", ".join(f"{m} {how}" for m, how in r.rejoined.items())
+            others = listed(message("drill-rejoined", member=Name(m), how=how) for m, how in r.rejoined.items())
             rows.append(
                 cells(
                     [

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from pgdyno import home
 from pgdyno.drill.beside import Beside
 from pgdyno.drill.ledger import Audit, Entry, Outage
+from pgdyno.message import Name, Text, message
+from pgdyno.store.texts import data_of, english, restored
 
 #: Error in a round's record until the round is over.
-KILLED = "pgdyno was killed within this round"
+KILLED = message("drill-killed")
 
 #: Shows the step that a round is at.
 Say = Callable[[str], object]
@@ -72,11 +77,11 @@ class Round:
     audit: Audit | None = None
     outages: list[Outage] = field(default_factory=list)
     #: Of the others after the round: how each came back.
-    rejoined: dict[str, str] = field(default_factory=dict)
+    rejoined: dict[str, Text] = field(default_factory=dict)
     #: Members whose ledger differs from the primary's.
     differing: list[str] = field(default_factory=list)
     #: Of the workload beside the ledger what its tables break of its conditions, on the primary.
-    inconsistent: list[str] = field(default_factory=list)
+    inconsistent: list[Text] = field(default_factory=list)
     #: The policy's words where it declined to promote anybody; it was forced then.
     refused: str = ""
     #: Two members acknowledged commits, each after the other had become a primary.
@@ -99,21 +104,64 @@ class Round:
     watched_s: float = 0.0
     #: The mode's manager lets commits wait for nobody where no standby is there.
     fell_back: bool = False
-    events: list[tuple[int, str]] = field(default_factory=list)
+    events: list[tuple[int, Text]] = field(default_factory=list)
     #: Seconds since the fault, and commits a second: of each tenth of a second.
     series: list[tuple[float, float]] = field(default_factory=list)
     #: Why the round says nothing about what is kept, where it does not; what it lost counts all the same.
-    error: str = ""
+    error: Text | None = None
     #: The cluster could not be mended after it.
     broken: bool = False
 
     def as_json(self) -> dict[str, Any]:
         """For machines, and for `pgdyno report`: all of it."""
-        values = asdict(self)
+        values = asdict(replace(self, **_NO_TEXTS))
+        texts_of = self._texts()
+        values |= {
+            "events": [[at, english(text)] for at, text in self.events],
+            "inconsistent": [english(text) for text in self.inconsistent],
+            "rejoined": {name: english(text) for name, text in self.rejoined.items()},
+            "error": english(self.error),
+            # The same texts as data, for other languages.
+            "messages": {name: [data_of(text) for text in found] for name, found in texts_of.items()},
+        }
         if self.audit is not None:
             values["audit"]["lost_count"] = len(self.audit.lost)
             values["audit"]["lost_in_silence"] = len(self.audit.lost_in_silence)
         return values
+
+    def _texts(self) -> dict[str, list[Text | None]]:
+        return {
+            "events": [text for _, text in self.events],
+            "inconsistent": list(self.inconsistent),
+            "rejoined": list(self.rejoined.values()),
+            "error": [self.error],
+        }
+
+
+#: A round without texts.
+_NO_TEXTS: dict[str, Any] = {"events": [], "inconsistent": [], "rejoined": {}, "error": None}
+_ROUND = TypeAdapter(Round)
+
+
+def round_from(facts: dict[str, Any]) -> Round:
+    """Return the round of a file. Raise ValueError, TypeError, KeyError or AttributeError if it is damaged."""
+    found = _ROUND.validate_python({k: v for k, v in facts.items() if k != "messages"} | _NO_TEXTS)
+    messages = facts.get("messages", {})
+
+    def texts(name: str, written: list[str]) -> list[Text | None]:
+        return [restored(str(x), data) for x, data in zip_longest(written, messages.get(name, [])[: len(written)])]
+
+    events = facts.get("events", [])
+    found.events = [
+        (int(at), text or Name(""))
+        for (at, _), text in zip(events, texts("events", [x for _, x in events]), strict=True)
+    ]
+    found.inconsistent = [x for x in texts("inconsistent", facts.get("inconsistent", [])) if x is not None]
+    rejoined = facts.get("rejoined", {})
+    how = texts("rejoined", list(rejoined.values()))
+    found.rejoined = {name: text or Name("") for name, text in zip(rejoined, how, strict=True)}
+    (found.error,) = texts("error", [facts.get("error", "")])
+    return found
 
 
 def save(folder: Path, found: Round) -> None:

@@ -16,8 +16,9 @@ from pgdyno.drill.load import INTERVAL_S, Load
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import KILLED, Options, Round, Say, save, write_lost
 from pgdyno.drill.target import DrillTarget, LiveRound
-from pgdyno.errors import PgdynoError, RefusedError, TrialError, msg
+from pgdyno.errors import PgdynoError, RefusedError, TrialError, msg, reason
 from pgdyno.format import one_line
+from pgdyno.message import message
 
 
 def play(
@@ -49,7 +50,7 @@ def play(
             beside.start()
         _break(live, fault, options, load, found, say)
     except (PgdynoError, psycopg.Error) as e:
-        found.error = one_line(e)
+        found.error = reason(e)
     except BaseException:
         # Whoever interrupts the drill does not want the cluster left broken.
         if found.fault_ns:
@@ -64,14 +65,14 @@ def play(
         begin_s = (load.started_ns - found.fault_ns) / 1e9
         found.series = [(round(begin_s + s.at_s, 3), s.committed / INTERVAL_S) for s in load.series]
         clients = [(load.started_ns + round(s * 1e9), text) for s, text in load.events]
-        found.events = sorted([*found.events, *clients])
+        found.events = sorted([*found.events, *clients], key=lambda e: e[0])
         speeds(found, load)
         save(folder, replace(found, error=found.error or KILLED))
         live.release()
-    if load.error and not found.error:
-        found.error = f"the load ended by itself: {load.error}"
-    if beside is not None and beside.error and not found.error:
-        found.error = f"the workload beside it ended by itself: {beside.error}"
+    if load.error is not None and found.error is None:
+        found.error = message("drill-load-ended", reason=load.error)
+    if beside is not None and beside.error is not None and found.error is None:
+        found.error = message("drill-workload-ended", reason=beside.error)
     say("recovery")
     try:
         compare_copies(found, load, target.everybody())
@@ -83,7 +84,7 @@ def play(
             say("consistency")
             found.inconsistent = options.beside.inconsistent(target.client(), sums)
     except (PgdynoError, psycopg.Error) as e:
-        found.error = found.error or one_line(e)
+        found.error = found.error or reason(e)
         found.broken = True
     save(folder, found)
     return found

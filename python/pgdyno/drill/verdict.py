@@ -13,7 +13,7 @@ import scipy
 from pgdyno import i18n
 from pgdyno.drill.faults import FAULTS
 from pgdyno.drill.records import Round
-from pgdyno.message import Message, Name, counted, message
+from pgdyno.message import Message, Name, Text, counted, message
 from pgdyno.units import Quantity
 
 #: Of the statement about what was not seen.
@@ -29,7 +29,7 @@ class Verdict:
     synchronous_commit: str
     rounds: int
     #: Rounds that are worth nothing, with their reasons.
-    errors: list[str]
+    errors: list[Text]
     acknowledged: int
     lost: int
     #: Of them, without a warning of the server's.
@@ -85,7 +85,7 @@ class Verdict:
     #: Why commits were lost, or could be; None: none were, or nothing explains it.
     why: Message | None
     #: Conditions of the workload beside the ledger that its tables broke.
-    inconsistent: list[str]
+    inconsistent: list[Text]
     #: The fault may lose commits; it must, to show that a loss is seen; and if, only behind a warning.
     may_lose: bool
     must_lose: bool
@@ -141,7 +141,7 @@ class Verdict:
             every = counted_rounds(self.rounds)
             return message("drill-lost", n=self.lost, of=of, warned=warned, losing=self.losing, rounds=every)
         if not counted:
-            return message("drill-no-round", why=Name(self.errors[0]))
+            return message("drill-no-round", why=self.errors[0])
         if self.phantoms:
             return message("drill-wrong-phantoms", n=self.phantoms, of=of, rounds=rounds)
         if self.twice:
@@ -156,8 +156,13 @@ class Verdict:
         """For machines."""
         why = i18n.text(self.why) if self.why else ""
         verdict = i18n.text(self.sentence)
+        texts = {
+            "errors": [i18n.text(x) for x in self.errors],
+            "inconsistent": [i18n.text(x) for x in self.inconsistent],
+        }
         return {
-            **self.__dict__, "why": why, "verdict": verdict, "good": self.is_good, "most_losing": self.most_losing
+            **self.__dict__, **texts, "why": why, "verdict": verdict, "good": self.is_good,
+            "most_losing": self.most_losing,
         }  # fmt: skip
 
 
@@ -169,7 +174,7 @@ def counted_rounds(n: int) -> Message:
 def judge_rounds(rounds: Sequence[Round]) -> Verdict:
     """Return the verdict on rounds with the same fault and configuration."""
     first = rounds[0]
-    counted = [r for r in rounds if not r.error and r.audit is not None]
+    counted = [r for r in rounds if r.error is None and r.audit is not None]
     # What was lost is lost, however the round went on.
     audits = [r.audit for r in rounds if r.audit is not None]
     outages = [o for r in counted for o in r.outages]
@@ -181,7 +186,7 @@ def judge_rounds(rounds: Sequence[Round]) -> Verdict:
         synchronous_standby_names=first.synchronous_standby_names,
         synchronous_commit=first.synchronous_commit,
         rounds=len(rounds),
-        errors=[r.error for r in rounds if r.error],
+        errors=[r.error for r in rounds if r.error is not None],
         acknowledged=sum(a.acknowledged for a in audits),
         lost=lost,
         lost_in_silence=sum(len(a.lost_in_silence) for a in audits),

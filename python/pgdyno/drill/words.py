@@ -76,9 +76,9 @@ def notes(v: Verdict) -> list[Text]:
         found.append(message("drill-note-may-lose"))
     if v.must_lose and not v.lost:
         found.append(message("drill-note-must-lose"))
-    found += map(Name, v.inconsistent[:3])
+    found += v.inconsistent[:3]
     if v.errors:
-        found.append(message("drill-note-errors", n=len(v.errors), of=v.rounds, why=Name(v.errors[0])))
+        found.append(message("drill-note-errors", n=len(v.errors), of=v.rounds, why=v.errors[0]))
     odd = (
         (v.seen_and_missing, "drill-note-seen"), (v.phantoms, "drill-note-phantoms"), (v.changed, "drill-note-changed"),
         (v.torn, "drill-note-torn"), (v.twice, "drill-note-twice"), (v.resurrected, "drill-note-resurrected"),

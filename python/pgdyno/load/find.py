@@ -17,6 +17,7 @@ from pgdyno.load.dataset import MARK, Dataset, mark_of, quoted
 from pgdyno.load.doubts import doubts
 from pgdyno.load.standing import Table
 from pgdyno.load.units import pg_size
+from pgdyno.message import Name, Text
 from pgdyno.search_path import schema_of
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -116,9 +117,7 @@ def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, rep
     # Marks of old name no table; what they say is all there is to go by, and whoever says --replace knows it.
     of_old = all(t.mark is not None and not t.mark.table for t in found.foreign)
     if found.foreign and not force and not (of_old and replace):
-        why = "which pgdyno did not make"
-        if all(t.mark is not None for t in found.foreign):
-            why = "whose marks pgdyno wrote on other tables (were they renamed, or restored from a dump?)"
+        marked = all(t.mark is not None for t in found.foreign)
         if of_old:
             raise RefusedError(
                 msg(
@@ -131,7 +130,11 @@ def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, rep
                 msg("remedy-replace-drops-loads-or-use", name=dataset.name),
             )
         raise RefusedError(
-            msg("error-already", where=target.where, listed=listed(found.foreign), why=why),
+            msg(
+                "error-exists-with-other-marks" if marked else "error-exists-not-ours",
+                where=target.where,
+                tables=listed(found.foreign),
+            ),
             msg("remedy-use-database-own-createdb-bench-2"),
         )
     finished = [t for t in found.ours if t.mark is not None and not t.mark.state and t.mark.name != dataset.name]
@@ -140,7 +143,7 @@ def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, rep
             msg(
                 "error-holds-another-dataset-pgdyno-s",
                 where=target.where,
-                value=found.name or "of several kinds",
+                value=Name(found.name) if found.name else msg("progress-several-kinds"),
                 listed=listed(found.ours),
                 pg_size=pg_size(sum(t.bytes for t in found.ours)),
             ),
@@ -151,8 +154,9 @@ def look(conn: Connection, target: Target, dataset: Dataset, *, force: bool, rep
             doubtful = next(doubts(conn, found.ours), None)
         except psycopg.Error as e:
             reason = one_line(e)
-            said = f"cannot look into tables of {target.where}: {reason}"
-            raise TargetError(said, remedy_for(reason, e.sqlstate)) from e
+            raise TargetError(
+                msg("error-cannot-read-tables", where=target.where, reason=reason), remedy_for(reason, e.sqlstate)
+            ) from e
         if doubtful is not None:
             table, why = doubtful
             raise RefusedError(
@@ -209,15 +213,15 @@ def refuse_unfit(conn: Connection, target: Target) -> None:
         )
 
 
-def reads_only(conn: Connection, target: Target) -> str:
-    """Return why nothing can be written there; empty: nothing forbids it."""
+def reads_only(conn: Connection, target: Target) -> Text | None:
+    """Return why nothing can be written to a server, or None."""
     row = conn.execute(
         "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only') = 'on'"
     ).fetchone()
     standby, read_only = row or (False, False)
     if standby:
-        return f"{target.where} is a standby"
-    return f"default_transaction_read_only is on for {target.where}" if read_only else ""
+        return msg("target-is-standby", where=target.where)
+    return msg("target-is-read-only", where=target.where) if read_only else None
 
 
 def subscribers(conn: Connection) -> list[str]:

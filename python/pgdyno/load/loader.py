@@ -19,7 +19,7 @@ from pgdyno.load.find import Connection, Found
 from pgdyno.load.plan import refuse_if_too_small
 from pgdyno.load.result import CHECK, Loaded
 from pgdyno.load.units import pg_size
-from pgdyno.message import Name, message
+from pgdyno.message import Name, Text, message
 from pgdyno.stream.events import Noted
 from pgdyno.stream.stream import RunStream
 
@@ -47,7 +47,7 @@ def over_connections(
     find.refuse_unfit(conn, target)
     tell_subscribers(conn, stream)
     schema = find.schema_for(conn, target)
-    _announce(dataset, found, f'schema "{schema}" of {target.where}', stream)
+    _announce(dataset, found, msg("schema-of", schema=schema, place=target.where), stream)
     local = _local_data(conn, target)
     if local is not None:
         refuse_if_too_small(local, round(dataset.total_bytes * _COPY_OVERHEAD), dataset.name)
@@ -81,7 +81,7 @@ def into_files(
         stream.emit(Noted(message("progress-tablespaces")))
     else:
         refuse_if_too_small(server.data, round(dataset.total_bytes * _MAPS), dataset.name)
-    _announce(dataset, found, f'schema "{schema}" of {server.data}', stream)
+    _announce(dataset, found, msg("schema-of", schema=schema, place=str(server.data)), stream)
     # Some wait for the disk while others fill pages.
     done = Direct(server, dataset, schema, threads or 2 * host.cores(), stream).make(found.tables)
     _check(server.target, dataset, schema, done, stream)
@@ -166,19 +166,17 @@ def tell_subscribers(conn: Connection, stream: RunStream) -> None:
         stream.emit(Noted(message("progress-subscribers", who=Name(who))))
 
 
-def _announce(dataset: Dataset, found: Found, where: str, stream: RunStream) -> None:
+def _announce(dataset: Dataset, found: Found, where: Text, stream: RunStream) -> None:
     if found.foreign:
-        stream.emit(Noted(message("progress-dropping", tables=Name(find.listed(found.foreign)), where=Name(where))))
+        stream.emit(Noted(message("progress-dropping", tables=Name(find.listed(found.foreign)), where=where)))
     if found.ours:
         size = pg_size(sum(t.bytes for t in found.ours))
         what = Name(found.name) if found.name else message("progress-several-kinds")
         tables = Name(find.listed(found.ours))
-        stream.emit(Noted(message("progress-replacing", what=what, where=Name(where), tables=tables, size=Name(size))))
+        stream.emit(Noted(message("progress-replacing", what=what, where=where, tables=tables, size=Name(size))))
     size = pg_size(dataset.total_bytes)
     tables = Name(find.listed_names(dataset.relations))
-    stream.emit(
-        Noted(message("progress-creating", tables=tables, where=Name(where), rows=dataset.rows, size=Name(size)))
-    )
+    stream.emit(Noted(message("progress-creating", tables=tables, where=where, rows=dataset.rows, size=Name(size))))
 
 
 def _local_data(conn: Connection, target: Target) -> Path | None:

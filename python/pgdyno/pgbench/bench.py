@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgdyno import __version__, _core
+from pgdyno import __version__, _core, i18n
 from pgdyno.cluster.target import Target, connect_timeout_of, target_of
 from pgdyno.engine import Plan, Rate, TransactionLog, Voice
 from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM, TargetError
@@ -354,7 +354,7 @@ def _finish(o: Options, setup: Setup, files: _Files, observer: _Observer, result
     out(summary.text(o, figures))
     complete = result.error is None and result.raised is None and not figures.aborted
     if files.json:
-        targets = [t.where for t in setup.targets]
+        targets = [i18n.text(t.where) for t in setup.targets]
         everything = document.document(o, figures, observer.series, targets, complete)
         everything |= {"pgdyno": __version__, "start": time.strftime("%FT%TZ", time.gmtime(observer.start_ns / 1e9))}
         files.write_json(everything)

@@ -16,6 +16,7 @@ from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import PgdynoError
+from pgdyno.message import Name, Text, message
 
 #: A segment of WAL, or a timeline's history.
 _SEGMENT = re.compile(r"[0-9A-F]{24}|[0-9A-F]{8}\.history")
@@ -67,19 +68,16 @@ where last_failed_time > coalesce(last_archived_time, '-infinity')
   and pg_catalog.current_setting('archive_mode') <> 'off'"""
 
 
-def failing(primary: Target) -> str:
-    """Return how the archiver of a primary fails, in a sentence; empty: it does not, or cannot be asked."""
+def failing(primary: Target) -> Text | None:
+    """Return how the archiver of a primary fails; None: it does not, or cannot be asked."""
     try:
         with administration.connect(primary, patience_s=5.0) as conn:
             row = conn.execute(_FAILING).fetchone()
     except (PgdynoError, psycopg.Error):
-        return ""
+        return None
     if row is None:
-        return ""
-    return (
-        f"the archiver fails: {row[0]}, {row[1]} times, last at {row[2]}. WAL piles up in pg_wal, and snapshots cannot "
-        "be used; the server's log says why"
-    )
+        return None
+    return message("archiver-fails", segment=Name(str(row[0])), n=int(row[1]), at=Name(str(row[2])))
 
 
 def save(segments: Path, folder: Path, account: Account, before: int, *, was_primary: bool) -> int:

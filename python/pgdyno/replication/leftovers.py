@@ -7,26 +7,28 @@ from __future__ import annotations
 
 import psutil
 
+from pgdyno.message import Name, Text, counted, message
 from pgdyno.replication import archives, disks
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
 
 
-def unfinished_operations(cluster: ReplicatedCluster) -> list[str]:
+def unfinished_operations(cluster: ReplicatedCluster) -> list[Text]:
     """Describe each operation that began and did not end.
 
     No other operation may begin until these have ended.
     """
-    found, record = [], cluster.record
+    found: list[Text] = []
+    record = cluster.record
     if record.unfinished is not None:
         verb, primary = record.unfinished
-        found.append(f"a {verb} was begun and not ended (its primary: {primary})")
+        found.append(message("leftover-operation", operation=Name(verb), primary=Name(primary)))
     if record.set_aside is not None:
-        found.append("a drill was begun and not ended: its settings are in force")
+        found.append(message("leftover-drill"))
     return found
 
 
-def every(cluster: ReplicatedCluster) -> list[str]:
+def every(cluster: ReplicatedCluster) -> list[Text]:
     """Describe each unfinished operation and every other leftover in the cluster.
 
     With any of them a drill would not find the state that it expects.
@@ -34,16 +36,17 @@ def every(cluster: ReplicatedCluster) -> list[str]:
     found = unfinished_operations(cluster)
     if cluster.network is not None and cluster.network.is_up():
         for a, b in cluster.network.links_cut():
-            found.append(f"the link between {a or 'clients'} and {b} is cut (by a pgdyno cluster link, or left so)")
+            other = Name(a) if a else message("leftover-clients")
+            found.append(message("leftover-link", one=other, other=Name(b)))
     for m in cluster.members:
         if _is_frozen(m):
-            found.append(f"{m.name} was frozen and not woken")
+            found.append(message("leftover-frozen", member=Name(m.name)))
         if m.is_half_rewound:
-            found.append(f"pg_rewind of {m.name} was cut off")
+            found.append(message("leftover-rewind", member=Name(m.name)))
         if disks.is_filled(cluster.base / m.name):
-            found.append(f"the disk of {m.name} was filled and not emptied")
+            found.append(message("leftover-disk", member=Name(m.name)))
     if n := len(archives.unfinished_snapshots(cluster.base)):
-        found.append(f"{n} snapshot{'s' if n > 1 else ''} without an end")
+        found.append(counted("leftover-snapshots", n))
     return found
 
 

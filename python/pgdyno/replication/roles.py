@@ -15,6 +15,7 @@ import psycopg
 from pgdyno.cluster import administration
 from pgdyno.cluster.process import carried_out, run_while_we_live
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, msg
+from pgdyno.message import Name, Text, counted, message
 from pgdyno.replication import archives, build, configuration, disks, following, slots, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
@@ -212,18 +213,18 @@ def _clients_paused(cluster: ReplicatedCluster) -> Iterator[None]:
             cluster.lead_clients()
 
 
-def _lacks(old: Member, chosen: Member) -> str:
-    """Return why a standby lacks WAL of a stopped primary, or an empty string if it has all of it."""
+def _lacks(old: Member, chosen: Member) -> Text | None:
+    """Return why a standby lacks WAL of a stopped primary, or None if it has all of it."""
     done = carried_out([old.program("pg_controldata"), "-D", old.data], old.cluster.account)
     facts = dict(line.split(":", 1) for line in done.stdout.splitlines() if ":" in line)
     status = facts.get("Database cluster state", "unknown").strip()
     if status != "shut down":
-        return f"its state is {status!r}"
+        return message("lacks-state", state=Name(status))
     high, low = facts["Latest checkpoint location"].strip().split("/")
     end = (int(high, 16) << 32) + int(low, 16)
     # The record that says so begins there: it must be behind that.
     found = state.member_state(chosen).received or 0
-    return "" if found > end else f"it ends behind {end - found:,} bytes more"
+    return None if found > end else message("lacks-bytes", n=end - found)
 
 
 def promote(member: Member) -> float:
@@ -240,10 +241,10 @@ def promote(member: Member) -> float:
     return time.monotonic() - began
 
 
-def rejoin(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody) -> str:
+def rejoin(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody) -> Text:
     """Make a member a standby of the primary, in the cheapest way that works.
 
-    Return the way: "streams", "rewound" or "built anew".
+    Return the way.
     """
     if member.name == cluster.primary.name:
         raise RefusedError(msg("error-primary", name=member.name))
@@ -258,7 +259,7 @@ def rejoin(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody) ->
     return _rewound_or_rebuilt(cluster, member, watch)
 
 
-def follow(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody, *, ahead: bool = False) -> str:
+def follow(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody, *, ahead: bool = False) -> Text:
     """Let a running standby follow the primary.
 
     Rewind the standby if its WAL has diverged from the primary. `ahead` means that this is known.
@@ -275,10 +276,10 @@ def follow(cluster: ReplicatedCluster, member: Member, watch: Watch = nobody, *,
         member.stop()
         return _rewound_or_rebuilt(cluster, member, watch)
     slots.drop_all(member.local)
-    return "streams"
+    return message("rejoined-streams")
 
 
-def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch) -> str:
+def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch) -> Text:
     primary = cluster.primary
     if cluster.archive is not None:
         # What only it has: of a primary that was killed all that nobody had received, too.
@@ -288,7 +289,7 @@ def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch
             was_primary=not member.is_marked_as_standby,
         )  # fmt: skip
     slots.ensure(primary.local, member.name)
-    how = "rewound"
+    how = message("rejoined-rewound")
     try:
         if member.is_half_rewound:
             raise ClusterError(msg("error-pg-rewind-was-cut-off"))
@@ -300,7 +301,7 @@ def _rewound_or_rebuilt(cluster: ReplicatedCluster, member: Member, watch: Watch
         member.start()
         following.wait_streaming(cluster, member)
     except ClusterError:
-        how = "built anew"
+        how = message("rejoined-rebuilt")
         build.rebuild(cluster, member, primary, watch)
         member.end_rewinding()
         member.start()
@@ -325,7 +326,7 @@ def _rewind(source: Member, member: Member) -> None:
         raise ClusterError(msg("error-pg-rewind-failed", name=member.name, split=" ".join(done.stderr.split())))
 
 
-def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
+def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[Text]:
     """Repair a cluster after pgdyno was killed: one primary that all other members follow.
 
     An unfinished operation is completed if its future primary is promoted, and undone if not. Return a description of
@@ -334,7 +335,7 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
     record = cluster.record
     if len(record.built) < len(record.members):
         backups = build.build_members(cluster, watch)
-        return [f"built {b.member}" for b in backups] or ["built the rest"]
+        return [message("repaired-built", member=Name(b.member)) for b in backups] or [message("repaired-rest")]
     if cluster.network is not None:
         cluster.network.up()
         cluster.network.mend_all()
@@ -342,7 +343,7 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
         disks.mount(cluster.base / m.name)
         disks.empty(cluster.base / m.name)
         m.thaw()
-    said: list[str] = []
+    steps: list[Text] = []
     if record.set_aside is not None:
         # What a drill has set for itself.
         cluster.record.settings = [s for s in record.settings if s[0] not in record.set_aside]
@@ -351,7 +352,7 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
         cluster.record.synchronous_standby_names = record.set_aside["synchronous_standby_names"]
         cluster.record.set_aside = None
         cluster.record.save(cluster.base)
-        said.append("put back the settings that a drill had set aside")
+        steps.append(message("repaired-settings"))
     found = state.primary_of(cluster.states())
     if found is None and record.unfinished is not None and record.unfinished[1] != record.primary:
         # A promotion may be under way: it is brought to its end, or to no beginning, before anybody else is started.
@@ -366,16 +367,16 @@ def repair(cluster: ReplicatedCluster, watch: Watch = nobody) -> list[str]:
         found = state.member_state(chosen)
         if found.role == "standby":
             promote(chosen)
-        said.append(f"started {chosen.name} as the primary")
+        steps.append(message("repaired-started", member=Name(chosen.name)))
     with cluster.doing("repair", found.name):
         pass
     # Those that run first: they have turned away from the slots of one that was the primary by the time of its turn.
     for m in sorted(cluster.others(cluster.primary), key=lambda m: m.process_id is None):
-        said.append(f"{m.name}: {rejoin(cluster, m, watch)}")
+        steps.append(message("repaired-member", member=Name(m.name), how=rejoin(cluster, m, watch)))
     configuration.configure(cluster, cluster.primary, cluster.primary)
     cluster.primary.reload()
     if (pooler := cluster.pooler) is not None:
         pooler.start(cluster.primary.address, cluster.primary.port)
     if n := archives.remove_unfinished_snapshots(cluster.base):
-        said.append(f"removed {n} unfinished snapshot{'s' if n > 1 else ''}")
-    return said
+        steps.append(counted("repaired-snapshots", n))
+    return steps

@@ -190,7 +190,7 @@ def ensure_in(server: Server, dataset: Dataset, *, force: bool, replace: bool, s
 
 
 def _found(dataset: AnyDataset, target: Target, stream: RunStream) -> dict[str, Any]:
-    stream.emit(Noted(message("progress-dataset-found", name=Name(dataset.name), where=Name(target.where))))
+    stream.emit(Noted(message("progress-dataset-found", name=Name(dataset.name), where=target.where)))
     return {"name": dataset.name, "loaded": False}
 
 

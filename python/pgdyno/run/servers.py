@@ -16,7 +16,7 @@ from pgdyno.cluster.borrowed import BorrowedCluster
 from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.errors import ClusterError, SpecError, msg
 from pgdyno.load.claim import Claim
-from pgdyno.message import Name, message
+from pgdyno.message import message
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.addresses import Addresses
 from pgdyno.run.contradictions import Wish, refuse_contradictions
@@ -139,7 +139,7 @@ class Servers:
         if previous is not None:
             claim = previous.claim
         else:
-            self.stream.emit(Noted(message("progress-target", where=Name(target.where))))
+            self.stream.emit(Noted(message("progress-target", where=target.where)))
             claim = self._stack.enter_context(Claim(target, force=self.options.force))
         wanted = self.sizes.dataset_of(configuration.place, folder=None)
         reached = {"host": target.host, "port": target.port, "dbname": target.dbname}

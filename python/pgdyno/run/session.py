@@ -19,7 +19,7 @@ from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import touched
-from pgdyno.message import Name, message
+from pgdyno.message import Name, Text, message
 from pgdyno.model import TrialRecord
 from pgdyno.run import admission, plan, resume, samples
 from pgdyno.run.begin import LOG, TrialStarter
@@ -154,20 +154,23 @@ class Session:
         """
         scripts = self.prepared.scripts
         writers = {name for name in scripts if any(writes(text) for _, text, _ in scripts[name])}
-        why: dict[str, list[str]] = {}
+        why: list[tuple[Text, str]] = []
         kept = []
         for unit in self.units:
             refused = [t.configuration for t in unit if t.configuration.workload in writers]
             refused = [c for c in refused if c.place.target in servers.sizes.reads_only]
-            for c in refused:
-                why.setdefault(servers.sizes.reads_only[c.place.target], []).append(c.workload)
+            why += [(servers.sizes.reads_only[c.place.target], c.workload) for c in refused]
             kept += [] if refused else [unit]
-        for reason, names in why.items():
-            left_out = ", ".join(dict.fromkeys(names))
-            words = f"{reason}: it only reads, and {left_out} {'writes' if len(set(names)) == 1 else 'write'}"
+        for number, (reason, _) in enumerate(why):
+            if any(reason == other for other, _ in why[:number]):
+                continue
+            names = Name(", ".join(dict.fromkeys(name for other, name in why if other == reason)))
             if not kept:
-                raise RefusedError(words, msg("remedy-name-primary-target-or-workload"))
-            self.stream.emit(Noted(message("progress-left-out", reason=Name(reason), workloads=Name(left_out))))
+                raise RefusedError(
+                    message("error-writes-to-read-only", reason=reason, workloads=names),
+                    msg("remedy-name-primary-target-or-workload"),
+                )
+            self.stream.emit(Noted(message("progress-left-out", reason=reason, workloads=names)))
         self.units = kept
         self.trials = [planned for unit in kept for planned in unit]
         self.recorder.trials = len(self.trials)

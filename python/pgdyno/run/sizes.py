@@ -17,6 +17,7 @@ from pgdyno.errors import RefusedError, msg
 from pgdyno.load import find
 from pgdyno.load.dataset import KINDS
 from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.message import Text
 from pgdyno.run import dataset
 from pgdyno.run.addresses import Addresses
 from pgdyno.run.dataset import AnyDataset
@@ -46,7 +47,7 @@ class DatasetSizes:
         self._found: dict[str, dict[str, int]] = {}
         self._chosen: dict[tuple[str, int | None], AnyDataset] = {}
         #: By target, why it only reads.
-        self.reads_only: dict[str, str] = {}
+        self.reads_only: dict[str, Text] = {}
 
     def survey(self) -> None:
         """Inspect the existing data of the targets before anything is loaded.

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from pgdyno.spec.values import Strict, Value
+from pgdyno.spec.values import MistakeError, Strict, Value
 
 #: Datasets that pgdyno makes; the others are somebody's own.
 OURS = ("tpcb", "pk", "feed", "tpcc")
@@ -44,15 +44,15 @@ class Column(Strict):
     @model_validator(mode="after")
     def _fits_its_type(self) -> Column:
         if self.type == "choice" and not self.values:
-            raise ValueError("choice needs values")
+            raise MistakeError("spec-choice-values")
         if self.weights and (len(self.weights) != len(self.values) or not sum(self.weights)):
-            raise ValueError("weights: one for each of the values, and not all 0")
+            raise MistakeError("spec-weights")
         if self.values and self.type != "choice":
-            raise ValueError("values goes with choice")
+            raise MistakeError("spec-values-choice")
         if (self.type == "reference") != bool(self.to):
-            raise ValueError('to goes with reference: "table.column"')
+            raise MistakeError("spec-to-reference")
         if self.to and self.to.count(".") not in (1, 2):
-            raise ValueError(f'to: "{self.to}" is no "table.column"')
+            raise MistakeError("spec-to-form", to=self.to)
         return self
 
 
@@ -127,7 +127,7 @@ class Dataset(Strict):
         given = dict(given)
         for word, key in (("warehouses", "scale"), ("sets", "tables")):
             if word in given and key in given:
-                raise ValueError(f"{word} and {key} mean the same: give one of them")
+                raise MistakeError("spec-same-meaning", one=word, other=key)
             if word in given:
                 given[key] = given.pop(word)
         return given
@@ -135,7 +135,7 @@ class Dataset(Strict):
     @model_validator(mode="after")
     def _one_size(self) -> Dataset:
         if self.rows is not None and (self.kind not in ("pk", "feed") or self.scale != "auto"):
-            raise ValueError("rows goes with pk and feed, instead of scale")
+            raise MistakeError("spec-rows-instead")
         given = self.model_fields_set
         for names, kinds in (
             (("tables",), ("feed", "tpcc")),
@@ -151,11 +151,11 @@ class Dataset(Strict):
             for name in names:
                 default: Any = type(self).model_fields[name].default
                 if name in given and getattr(self, name) != default and self.kind not in kinds:
-                    raise ValueError(f"{name} goes with {', '.join(kinds)}")
+                    raise MistakeError("spec-of-kinds", name=name, kinds=", ".join(kinds))
         if self.kind == "sql" and not (self.files or self.setup or self.fill):
-            raise ValueError("sql needs files that make its tables")
+            raise MistakeError("spec-sql-files")
         if self.kind == "dump" and not self.dump:
-            raise ValueError('dump needs a dump: dump = "shop.dump"')
+            raise MistakeError("spec-dump-file")
         if self.adopt and (self.scale != "auto" or self.partitions or self.unlogged):
-            raise ValueError("adopt takes the tables as they are: leave scale, partitions and unlogged out")
+            raise MistakeError("spec-adopt")
         return self

@@ -13,6 +13,7 @@ from pgdyno.spec.values import (
     RESERVED,
     Distinct,
     Folder,
+    MistakeError,
     Name,
     Protocol,
     Rate,
@@ -25,6 +26,7 @@ from pgdyno.spec.values import (
     Variable,
     Version,
 )
+from pgdyno.units import Quantity
 
 #: What can be collected beside a trial.
 Collected = Literal["machine", "server", "waits", "log", "plans", "statements", "buffers"]
@@ -46,7 +48,7 @@ class FileSystem(Strict):
         # mkfs would format what is named, and root may: a disk that is in use.
         for name, words in (("mkfs", self.mkfs), ("mount", [self.mount])):
             if any("/" in word for word in words):
-                raise ValueError(f"{name} takes options, no paths: the file system is made in a file of pgdyno's")
+                raise MistakeError("spec-no-paths", name=name)
         return self
 
 
@@ -80,17 +82,17 @@ class Target(Strict):
             ours = ("version", "settings", "folder", "file_system", "tablespaces", "standbys", "cpus", "memory")
             for name in ours:
                 if getattr(self, name):
-                    raise ValueError(f"{name} goes with a private server, not with conninfo")
+                    raise MistakeError("spec-private-only", key=name)
             if holds_secret(self.conninfo):
-                raise ValueError("a password does not belong into a file: use ~/.pgpass, PGPASSWORD or a service file")
+                raise MistakeError("spec-password")
         if self.cluster is not None:
             for name in ("conninfo", "version", "folder", "file_system", "tablespaces", "standbys"):
                 if getattr(self, name):
-                    raise ValueError(f"give either cluster or {name}: a cluster has its own")
+                    raise MistakeError("spec-cluster-or", name=name)
         if self.folder is not None and self.file_system is not None:
-            raise ValueError("give either folder or file_system")
+            raise MistakeError("spec-either", one="folder", other="file_system")
         if self.standbys and self.tablespaces:
-            raise ValueError("give either standbys or tablespaces: a standby would need folders of its own")
+            raise MistakeError("spec-standbys-tablespaces")
         return self
 
 
@@ -107,7 +109,7 @@ class Script(Strict):
     @model_validator(mode="after")
     def _one_of_them(self) -> Script:
         if sum(x is not None for x in (self.text, self.file, self.builtin)) != 1:
-            raise ValueError('give either "text" or "file" or "builtin"')
+            raise MistakeError("spec-script-source")
         return self
 
 
@@ -137,9 +139,9 @@ class Tpcc(Strict):
     @model_validator(mode="after")
     def _standard_or_not(self) -> Tpcc:
         if not sum(self.mix):
-            raise ValueError("mix: the weights are all 0")
+            raise MistakeError("spec-mix-zero")
         if self.waits and self.mix != [10, 10, 1, 1, 1]:
-            raise ValueError("mix goes without waits: with them, transactions are dealt from the standard's deck")
+            raise MistakeError("spec-mix-waits")
         return self
 
 
@@ -210,9 +212,9 @@ class SampleOf(Strict):
     @model_validator(mode="after")
     def _check_datasets(self) -> SampleOf:
         if (self.table is not None) + bool(self.values) + self.scheduled != 1:
-            raise ValueError("give either table, or values, or scheduled")
+            raise MistakeError("spec-sample-source")
         if wrong := [n for n, row in enumerate(self.values) if len(row) != len(self.columns)]:
-            raise ValueError(f"values.{wrong[0]} has not a value for each of the {len(self.columns)} columns")
+            raise MistakeError("spec-values-columns", number=wrong[0], n=Quantity(len(self.columns), "whole"))
         return self
 
 
@@ -241,9 +243,9 @@ class Workload(Strict):
     @model_validator(mode="after")
     def _some_script_is_chosen(self) -> Workload:
         if bool(self.scripts) == (self.tpcc is not None):
-            raise ValueError("give either scripts or tpcc")
+            raise MistakeError("spec-either", one="scripts", other="tpcc")
         if self.tpcc is None and not any(s.weight for s in self.scripts):
-            raise ValueError("the weights of all scripts are 0; give at least one a weight above 0")
+            raise MistakeError("spec-script-weights")
         return self
 
 
@@ -279,12 +281,10 @@ class Axes(Strict):
     def _names_are_distinct(self) -> Axes:
         for name in self.variables:
             if name in RESERVED or name in self.settings:
-                raise ValueError(
-                    f'variables: "{name}" is the name of something else',
-                )
+                raise MistakeError("spec-variable-name", name=name)
         for name in self.settings:
             if name in RESERVED:
-                raise ValueError(f'settings: "{name}" is the name of an axis')
+                raise MistakeError("spec-axis-name", name=name)
         return self
 
 
@@ -304,7 +304,7 @@ class Between(Strict):
     @model_validator(mode="after")
     def _known_restore(self) -> Between:
         if self.restore not in ("none", "template", "truncate") and not self.restore.endswith(".sql"):
-            raise ValueError(f'restore: there is no "{self.restore}": "template", "truncate", "none", or a file.sql')
+            raise MistakeError("spec-restore", restore=self.restore)
         return self
 
 
@@ -391,11 +391,11 @@ class Experiment(Strict):
     @model_validator(mode="after")
     def _names_are_known(self) -> Experiment:
         if self.dataset is not None and self.datasets:
-            raise ValueError("give either dataset or datasets")
+            raise MistakeError("spec-either", one="dataset", other="datasets")
         limits: dict[str, Any] = {}
         for name, t in self.targets.items():
             if t.cluster and limits.setdefault(t.cluster, (t.cpus, t.memory)) != (t.cpus, t.memory):
-                raise ValueError(f"targets.{name}: another target has this cluster with other cpus or memory")
+                raise MistakeError("spec-same-cluster", name=name)
         known: dict[str, list[str]] = {
             "workload": list(self.workloads),
             "target": list(self.all_targets),
@@ -406,21 +406,21 @@ class Experiment(Strict):
             for axis, names in known.items():
                 for name in getattr(axes, axis):
                     if name not in names:
-                        raise ValueError(f'{where}.{axis}: "{name}" is not among the {axis}s ({", ".join(names)})')
+                        raise MistakeError("spec-not-among", key=f"{where}.{axis}", name=name, names=", ".join(names))
             used = {n: self.all_targets[n] for n in axes.target or self.all_targets}
             replicated = [n for n, t in used.items() if t.standbys]
             if axes.round_trip_ms and not replicated:
-                raise ValueError(f"{where}.round_trip_ms is of the network to standbys, and no target has any")
+                raise MistakeError("spec-round-trip", where=where)
             for name in axes.workload or self.workloads:
                 if self.workloads[name].standby_reads and len(replicated) < len(used):
-                    raise ValueError(f"workloads.{name}.standby_reads: not all targets of {where} have standbys")
+                    raise MistakeError("spec-standby-reads", name=name, where=where)
             if replicated and (self.run.is_duet or self.run.between.restore == "template"):
                 what = f'order = "{self.run.order}"' if self.run.is_duet else 'between.restore = "template"'
-                raise ValueError(f"run.{what} does not go with targets.{replicated[0]}.standbys")
+                raise MistakeError("spec-not-with-standbys", what=what, name=replicated[0])
             if any(t.conninfo is not None for t in used.values()):
                 for axis in ("version", "settings"):
                     if getattr(axes, axis):
-                        raise ValueError(f"{where}.{axis} goes with private servers, not with conninfo")
+                        raise MistakeError("spec-private-only", key=f"{where}.{axis}")
         return self
 
     @property

@@ -15,9 +15,14 @@ from pydantic import ValidationError
 from pgdyno import files
 from pgdyno.errors import SpecError, msg
 from pgdyno.format import one_line
+from pgdyno.message import Name, Text, listed
 from pgdyno.spec import builtins
 from pgdyno.spec.datasets import Dataset
 from pgdyno.spec.experiment import Experiment, Script
+from pgdyno.spec.values import MistakeError
+
+#: Types of values that an error shows.
+_SHOWN = (str, int, float, bool)
 
 
 def names() -> list[str]:
@@ -104,7 +109,7 @@ def parse(text: str, file: str) -> Experiment:
         return Experiment.model_validate(data)
     except ValidationError as e:
         lines = [describe(text, file, error) for error in mistakes(e)]
-        raise SpecError("\n".join(lines), msg("remedy-pgdyno-new-file-writes-experiment")) from e
+        raise SpecError(listed(lines, "line"), msg("remedy-pgdyno-new-file-writes-experiment")) from e
 
 
 def mistakes(e: ValidationError) -> list[Any]:
@@ -116,25 +121,61 @@ def mistakes(e: ValidationError) -> list[Any]:
     errors = e.errors()
 
     def meant(error: Any) -> bool:
+        if not error["loc"] or not str(error["loc"][-1]).startswith("literal"):
+            return True
         prefix = error["loc"][:-1]
         others = [x for x in errors if x is not error and x["loc"][: len(prefix)] == prefix]
-        return error["type"] != "literal_error" or not others
+        return not others
 
     return [x for x in errors if meant(x)]
 
 
-def wording(error: Any, keys: Sequence[str] = ()) -> str:
+#: Messages for pydantic's types of errors, and the argument that holds a limit.
+_WORDING = {
+    "missing": ("spec-missing", ""),
+    "greater_than": ("spec-greater-than", "gt"),
+    "greater_than_equal": ("spec-at-least", "ge"),
+    "less_than": ("spec-less-than", "lt"),
+    "less_than_equal": ("spec-at-most", "le"),
+    "int_type": ("spec-integer", ""),
+    "int_parsing": ("spec-integer", ""),
+    "int_from_float": ("spec-integer", ""),
+    "float_type": ("spec-number", ""),
+    "float_parsing": ("spec-number", ""),
+    "finite_number": ("spec-finite", ""),
+    "bool_type": ("spec-boolean", ""),
+    "string_type": ("spec-string", ""),
+    "list_type": ("spec-list", ""),
+    "dict_type": ("spec-table", ""),
+    "model_type": ("spec-table", ""),
+    "model_attributes_type": ("spec-table", ""),
+    "string_too_long": ("spec-too-long", "max_length"),
+    "string_too_short": ("spec-too-short", ""),
+    "too_short": ("spec-more-items", "min_length"),
+    "too_long": ("spec-fewer-items", "max_length"),
+}
+
+
+def wording(error: Any, keys: Sequence[str] = ()) -> Text:
     """Return what is wrong with a value, in pgdyno's words where pydantic has its own.
 
     `keys` are the known keys; by default those of experiments.
     """
-    if error["type"] == "missing":
-        return "is missing"
-    if error["type"] == "extra_forbidden":
+    kind, context = error["type"], error.get("ctx", {})
+    if isinstance(mistake := context.get("error"), MistakeError):
+        return mistake.text
+    if kind == "extra_forbidden":
         near = difflib.get_close_matches(str(error["loc"][-1]), keys or _keys(), 1)
-        return "unknown key" + (f"; did you mean {near[0]}?" if near else "")
+        return msg("spec-unknown-near", near=near[0]) if near else msg("spec-unknown")
+    if kind == "literal_error":
+        return msg("spec-one-of", values=context["expected"])
+    if kind == "string_pattern_mismatch":
+        return msg("spec-pattern", pattern=context["pattern"])
+    if kind in _WORDING:
+        id, limit = _WORDING[kind]
+        return msg(id, limit=context[limit]) if limit else msg(id)
     message: str = error["msg"]
-    return message.removeprefix("Value error, ").replace("Input should be", "must be")
+    return Name(message.removeprefix("Value error, ").replace("Input should be", "must be"))
 
 
 @functools.cache
@@ -144,7 +185,7 @@ def _keys() -> list[str]:
     return sorted({key for part in (schema, *schema.get("$defs", {}).values()) for key in part.get("properties", {})})
 
 
-def describe(text: str, file: str, error: Any, keys: Sequence[str] = (), *, shows_value: bool = True) -> str:
+def describe(text: str, file: str, error: Any, keys: Sequence[str] = (), *, shows_value: bool = True) -> Text:
     """Return a mistake with its file, line and key. See `wording`."""
     # Pydantic puts the alternatives of a union into the path; only what the user wrote is of use to them.
     path = [
@@ -152,12 +193,12 @@ def describe(text: str, file: str, error: Any, keys: Sequence[str] = (), *, show
         for p in error["loc"]
         if isinstance(p, int) or not str(p).startswith(("literal", "constrained", "list[", "function-", "alternative-"))
     ]
-    key = ".".join(path) or "the file"
-    message = wording(error, keys)
+    key = Name(".".join(path)) if path else msg("spec-file")
     value = error.get("input")
-    shown = f" (it is {value!r})" if shows_value and isinstance(value, str | int | float | bool) else ""
+    shown = msg("spec-shown", value=repr(value)) if shows_value and isinstance(value, _SHOWN) else Name("")
     line = _line_of(text, path)
-    return f"{file}{f':{line}' if line else ''}: {key}: {message}{shown}"
+    place = f"{file}:{line}" if line else file
+    return msg("spec-at", place=place, key=key, mistake=wording(error, keys), shown=shown)
 
 
 def _line_of(text: str, path: list[str]) -> int | None:

@@ -8,6 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from pgdyno import i18n
+from pgdyno.errors import msg
+
 #: Becomes part of a path.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=60)]
 #: What a server setting, or a script's variable, may be.
@@ -29,9 +32,17 @@ Rate = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]
 PRIVATE = "private"
 
 
+class MistakeError(ValueError):
+    """A value that does not fit, as a message. Pydantic adds the key."""
+
+    def __init__(self, id: str, /, **args: object) -> None:
+        self.text = msg(id, **args)
+        super().__init__(i18n.text(self.text))
+
+
 def _on_one_line(text: str) -> str:
     if unfit := next((c for c in text if not c.isprintable()), None):
-        raise ValueError(f"U+{ord(unfit):04X} cannot be shown; titles and names are of printable characters")
+        raise MistakeError("spec-unprintable", code=f"U+{ord(unfit):04X}")
     return text
 
 
@@ -41,7 +52,7 @@ Title = Annotated[str, Field(max_length=200), AfterValidator(_on_one_line)]
 
 def _distinct(values: list[Any] | str) -> list[Any] | str:
     if isinstance(values, list) and len(set(values)) != len(values):
-        raise ValueError("a value stands twice; for more trials of one configuration use repetitions")
+        raise MistakeError("spec-twice")
     return values
 
 
@@ -50,7 +61,7 @@ Distinct = AfterValidator(_distinct)
 
 def _not_the_servers(name: str) -> str:
     if name.startswith("pg_"):
-        raise ValueError("names that begin with pg_ are the server's own")
+        raise MistakeError("spec-reserved")
     return name
 
 
@@ -61,7 +72,7 @@ def _absolute(path: str) -> str:
     try:
         return str(Path(path).expanduser().resolve())
     except (RuntimeError, OSError) as e:
-        raise ValueError(f"{path}: {e}") from e
+        raise MistakeError("spec-path", path=path, reason=e) from e
 
 
 #: A folder on this machine; relative to where pgdyno runs. A run that is continued elsewhere has the same.
@@ -70,7 +81,7 @@ Folder = Annotated[str, Field(min_length=1), AfterValidator(_absolute)]
 
 def _some(values: Any) -> Any:
     if isinstance(values, list) and not values:
-        raise ValueError("an axis needs at least one value")
+        raise MistakeError("spec-empty-axis")
     return values
 
 

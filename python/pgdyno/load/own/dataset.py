@@ -261,7 +261,7 @@ def make(
         refuse_another(conn, target, data, force=force, replace=replace)
         for who in subscribers(conn):
             stream.emit(Noted(message("progress-subscribers", who=Name(who))))
-        stream.emit(Noted(message("progress-loading", name=Name(data.name), where=Name(target.where))))
+        stream.emit(Noted(message("progress-loading", name=Name(data.name), where=target.where)))
         try:
             if data.kind == "dump":
                 oids = _restored(conn, target, data, programs, claim, done, stream)
