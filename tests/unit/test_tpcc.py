@@ -241,7 +241,7 @@ def test_experiments_take_the_words_of_the_trade() -> None:
         ({"tpcc": "waits = 1.0, mix = [1, 1, 1, 1, 1]"}, "spec-mix-waits"),
         ({"tpcc": "waits = -1"}, "spec-at-least"),
         ({"dataset": 'kind = "tpcc"\nwarehouses = 2\nscale = 3'}, "spec-same-meaning"),
-        ({"dataset": 'kind = "tpcb"\nsets = 2'}, "spec-unknown"),
+        ({"dataset": 'kind = "tpcb"\nsets = 2'}, "spec-of-kinds"),
         ({"dataset": 'kind = "tpcb"\nseed = 2'}, "spec-of-kinds"),
         ({"rest": '[[workloads.w.scripts]]\ntext = "select 1;"'}, "spec-either"),
         ({"rest": "[run]\nmax_tries = 0"}, "spec-at-least"),
@@ -279,7 +279,7 @@ def test_listings_are_what_runs_keep() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "id"),
+    ("given", "words"),
     [
         ({"tpcc": "waits = 1.0", "rest": "[axes]\nclients = [21]"}, "10 terminals of each of 2 warehouses"),
         ({"tpcc": "waits = 1.0", "rest": "[axes]\nclients = [4]\n[run]\nrate = 5.0"}, "closed loop"),

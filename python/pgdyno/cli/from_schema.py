@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from pgdyno import i18n
 from pgdyno.cli import console
 from pgdyno.cli.cluster import settings_of
 from pgdyno.cli.progress import stream_for
@@ -86,7 +87,7 @@ def main(path: Path, source: str, head: Callable[[Path], str], tail: str) -> int
     sys.stdout.write(f"written: {path}{f', {schema}' if is_database else ''}\n")
     if kind == "sql":
         sys.stdout.write(f"filled:  {len(found.filled)} tables with {rows:,} rows\n")
-    for table, why in found.empty.items():
+    for table, reason in found.empty.items():
         sys.stdout.write(f"empty:   {table}: {why}\n")
     sys.stdout.write(f"look:    pgdyno plan {path}\n")
     return 0
@@ -134,10 +135,10 @@ def _dataset(kind: str, file: str, found: Outline, is_sized: bool) -> str:
         out += [f"[dataset.fill.{_key(t)}]", f"rows = {t.rows:_}"]
         out += [f"# {_line(text)}" for text in t.columns]
         out += [f"columns.{key_of(name)} = {_inline(how)}" for name, how in t.requested.items()]
-        out += [f"# {_line(text)}" for text in t.notes]
+        out += [f"# {_line(i18n.text(note))}" for note in t.notes]
         out += [f"# their default in all rows: {_line(', '.join(t.constants))}"] if t.constants else []
-    for table, why in found.empty.items():
-        out += ["", f"# Left empty: {_line(table)}: {_line(why)}"]
+    for table, reason in found.empty.items():
+        out += ["", f"# Left empty: {_line(table)}: {_line(i18n.text(reason))}"]
     return "\n".join(out) + "\n\n"
 
 

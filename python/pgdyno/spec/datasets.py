@@ -122,7 +122,11 @@ class Dataset(Strict):
     @classmethod
     def _tpcc_words(cls, given: Any) -> Any:
         """TPC-C counts warehouses, and sets of tables."""
-        if not isinstance(given, dict) or given.get("kind") != "tpcc":
+        if not isinstance(given, dict):
+            return given
+        if given.get("kind") != "tpcc":
+            if word := next((w for w in ("warehouses", "sets") if w in given), None):
+                raise MistakeError("spec-of-kinds", name=word, kinds="tpcc")
             return given
         given = dict(given)
         for word, key in (("warehouses", "scale"), ("sets", "tables")):

@@ -359,7 +359,7 @@ def _filled(conn: Connection, target: Target, data: OwnDataset, done: Loaded, st
         if row is None or row[0] not in ours:
             raise RefusedError(msg("error-fill-pgdyno-did-not-make", name=f.name), msg("remedy-make-files"))
     for note in (n for f in fillings for n in f.notes):
-        stream.emit(Noted(Name(note)))
+        stream.emit(Noted(note))
     constants = [f"{f.name.rpartition('.')[2]}.{c}" for f in fillings for c in f.constants]
     if constants:
         more = message("progress-and-more", n=len(constants) - _SHOWN) if len(constants) > _SHOWN else None

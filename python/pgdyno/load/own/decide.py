@@ -7,7 +7,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from pgdyno.load.own.catalog import Column, Key, Reference, TableFacts, quoted
 from pgdyno.load.own.drawn import Digit, Drawn, Filling, Pick
 from pgdyno.load.own.requested import FROM, LONG, SHORT, TO, decimals, instant, length, requested_draw
 from pgdyno.load.own.sizes import size_of
+from pgdyno.message import Name, Text, listed, message, sentences
 
 _INTEGERS = {"int2": 2**15 - 1, "int4": 2**31 - 1, "int8": 2**63 - 1}
 _NAMES = {"int2": "smallint", "int4": "integer", "int8": "bigint"}
@@ -38,8 +39,8 @@ class Problem:
     """A column that cannot be drawn, and what to write. `most`: the rows of the table with which it can."""
 
     table: str
-    what: str
-    remedy: str
+    what: Text
+    remedy: Text | None = None
     most: int | None = None
 
 
@@ -47,10 +48,16 @@ class UndrawableError(SpecError):
     """All that cannot be drawn."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
-        super().__init__(
-            "; ".join(p.what for p in problems), " ".join(dict.fromkeys(p.remedy for p in problems if p.remedy))
-        )
+        remedies: list[Text] = []
+        for p in problems:
+            if p.remedy is not None and p.remedy not in remedies:
+                remedies.append(p.remedy)
+        super().__init__(listed((p.what for p in problems), "semicolon"), sentences(remedies))
         self.problems = problems
+
+
+def _names(columns: Iterable[str]) -> Text:
+    return listed(map(Name, columns), "list")
 
 
 def key_of(name: str) -> str:
@@ -77,7 +84,7 @@ class Table:
         self._done, self._wanted, self._broken = done, wanted, broken
         self._drawn: dict[str, Drawn] = {}
         self._picks: dict[str, Pick] = {}
-        self._notes: list[str] = []
+        self._notes: list[Text] = []
         self._constants: list[str] = []
         self._satisfied: list[frozenset[str]] = []
         self.problems: list[Problem] = []
@@ -124,16 +131,10 @@ class Table:
     def _where(self, column: str) -> str:
         return f"fill.{self._name}.columns.{column}"
 
-    def _problem(self, column: str, what: str, remedy: str = "", most: int | None = None) -> None:
-        key = key_of(column)
-        self.problems.append(
-            Problem(
-                self._name,
-                f"{self._where(column)}: {what}",
-                remedy or f"Say how under [dataset.fill.{key_of(self._name)}]: columns.{key} = {{ type = ... }}.",
-                most,
-            )
-        )
+    def _problem(self, column: str, what: Text, remedy: Text | None = None, most: int | None = None) -> None:
+        how = message("fill-say-how", table=Name(key_of(self._name)), column=Name(key_of(column)))
+        where = Name(self._where(column))
+        self.problems.append(Problem(self._name, message("fill-problem", where=where, what=what), remedy or how, most))
 
     def _refuse_wrong_likes(self) -> None:
         for name in self._said:
@@ -169,24 +170,25 @@ class Table:
         if len(requested) == len(r.columns) or any(c.generated for c in columns):
             return
         if r.columns in self._broken:
-            self._nothing(r, "it would lead in a circle")
+            self._nothing(r, message("fill-circle"))
             return
         if r.is_temporal:
-            self._problem(r.columns[0], "a foreign key of periods (PERIOD) cannot be drawn", "Leave that table empty.")
+            self._problem(r.columns[0], message("fill-period"), message("fill-leave-empty"))
             return
         decided = [c for c in r.columns if c in self._drawn]
         if len(decided) == len(r.columns):
             self._restrict(r)
         elif len(decided) > 1 or (decided and r.table not in self._done):
-            self._problem(r.columns[0], f"the foreign key ({', '.join(r.columns)}) shares columns with another one")
+            self._problem(r.columns[0], message("fill-shared-columns", columns=_names(r.columns)))
         else:
             self._pick(r, Drawn("", "integer", 0, 0), shared=decided[0] if decided else "")
 
-    def _nothing(self, r: Reference, why: str) -> None:
+    def _nothing(self, r: Reference, why: Text) -> None:
         for c in r.columns:
             if c not in self._drawn and not self._facts.columns[c].not_null:
                 self._drawn[c] = Drawn(c, "choice", values=("",), nulls=1.0)
-        self._notes.append(f"{self._facts.short}.{', '.join(r.columns)}: NULL in all rows: {why}")
+        where = Name(f"{self._facts.short}.{', '.join(r.columns)}")
+        self._notes.append(message("fill-all-null", where=where, why=why))
 
     def _pick(self, r: Reference, base: Drawn, *, shared: str = "", must: bool = False) -> None:
         """Decide a foreign key's columns: a row of the other table is picked, and its key is theirs."""
@@ -270,14 +272,15 @@ class Table:
 
     def _empty(self, r: Reference, table: str, *, must: bool) -> None:
         if not must and not any(self._facts.columns[c].not_null for c in r.columns):
-            self._nothing(r, f"{table} has no rows")
+            self._nothing(r, message("fill-no-rows", table=Name(table)))
             return
         if not self._rows:
             return
-        what = f"it refers to {table}, which has no rows"
+        what = message("fill-refers-to-empty", table=Name(table))
         if must:
-            raise SpecError(f"{self._where(r.columns[0])}: {what}", msg("remedy-fill-table-too-or-say"))
-        self._problem(r.columns[0], what, f"Fill that table too: [dataset.fill.{key_of(table)}], with rows.")
+            where = Name(self._where(r.columns[0]))
+            raise SpecError(message("fill-problem", where=where, what=what), msg("remedy-fill-table-too-or-say"))
+        self._problem(r.columns[0], what, message("fill-that-table", table=Name(key_of(table))))
 
     def _restrict(self, r: Reference) -> None:
         """Restrict the rows that a foreign key's columns are picked from to those that the foreign key allows.
@@ -286,14 +289,15 @@ class Table:
         """
         if len(r.columns) > 1 or r.table not in self._done:
             if not self._is_implied(r):
-                self._problem(r.columns[0], f"the foreign key ({', '.join(r.columns)}) shares columns with another one")
+                self._problem(r.columns[0], message("fill-shared-columns", columns=_names(r.columns)))
             return
         if self._is_implied(r):
             return
         own = self._drawn[r.columns[0]]
         pick = self._picks.get(own.pick)
         if pick is None or not pick.parent or pick.same or pick.before or pick.drawn.digit:
-            self._problem(r.columns[0], f"it refers to {self._done[r.table].name} and to another table as well")
+            other = Name(self._done[r.table].name)
+            self._problem(r.columns[0], message("fill-two-tables", table=other))
             return
         within = (*pick.within, (own.column, self._done[r.table].name, r.others[0]))
         self._picks[own.pick] = replace(pick, within=within)
@@ -346,11 +350,10 @@ class Table:
         if drawn is not None:
             self._drawn[c.name] = drawn
         elif c.not_null:
-            self._problem(
-                c.name, f"values of type {c.sql_type} cannot be drawn", "Give the column a default, or let it be null."
-            )
+            self._problem(c.name, message("fill-no-type", type=Name(c.sql_type)), message("fill-give-default"))
         else:
-            self._notes.append(f"{self._facts.short}.{c.name}: NULL in all rows: {c.sql_type} cannot be drawn")
+            where, why = Name(f"{self._facts.short}.{c.name}"), message("fill-no-type", type=Name(c.sql_type))
+            self._notes.append(message("fill-all-null", where=where, why=why))
 
     def _first(self, c: Column) -> int:
         """Return the first value of a serial column, which follows the values that the files have inserted."""
@@ -478,8 +481,10 @@ class Table:
             full = [row for row in rows if None not in row] or rows
             if full and single and not self._suffices(columns[0], len(full)):
                 d = self._facts.columns[columns[0]]
-                what = f"it is unique, and of {d.sql_type} {len(full):,} values hold {expressions[0][0]}"
-                self._problem(columns[0], what, "Ask for fewer rows.", len(full))
+                what = message(
+                    "fill-unique-check", type=Name(d.sql_type), n=len(full), constraint=Name(expressions[0][0])
+                )
+                self._problem(columns[0], what, message("fill-fewer-rows"), len(full))
                 return
             if full:
                 for at, name in enumerate(columns):
@@ -492,11 +497,10 @@ class Table:
         names = ", ".join(name for name, _ in expressions)
         requested = [c for c in columns if c in self._said]
         if requested:
-            self._problem(
-                requested[0], f"{names} does not hold with these columns: {every[:200]}", "Change their definition."
-            )
+            what = message("fill-check-fails", constraints=Name(names), expression=Name(every[:200]))
+            self._problem(requested[0], what, message("fill-change-definition"))
             return
-        self._problem(columns[0], f"values for which {names} holds could not be found: {every[:200]}")
+        self._problem(columns[0], message("fill-no-values", constraints=Name(names), expression=Name(every[:200])))
 
     def _suffices(self, column: str, count: int) -> bool:
         d = self._drawn[column]
@@ -626,7 +630,8 @@ class Table:
                     self._drawn[c.name] = replace(made, unique=True)
                     self._constants = [n for n in self._constants if n != c.name]
                     return
-        self._problem(columns[0], f"rows that {k.name} does not exclude cannot be drawn ({', '.join(k.operators)})")
+        what = message("fill-exclusion", constraint=Name(k.name), operators=Name(", ".join(k.operators)))
+        self._problem(columns[0], what)
 
     def _spared(self, k: Key, columns: Sequence[str]) -> bool:
         """Return True if a partial index needs no unique columns, because they have fewer combinations than rows.
@@ -640,13 +645,19 @@ class Table:
         if flag is None or not self._free(flag[1]) or self._facts.columns[flag[1]].type != "bool":
             self._problem(
                 columns[0],
-                f"{k.name} (WHERE {k.predicate[:100]}) wants another value in each row that it holds, and there are "
-                f"{combinations:,} for {self._rows:,} rows",
+                message(
+                    "fill-partial-index",
+                    index=Name(k.name),
+                    predicate=Name(k.predicate[:100]),
+                    n=combinations,
+                    rows=self._rows,
+                ),
                 most=combinations,
             )
             return True
         self._drawn[flag[1]] = Drawn(flag[1], "choice", values=("false",))
-        self._notes.append(f"{self._facts.short}.{flag[1]}: false in all rows: {k.name} allows too few others")
+        where = Name(f"{self._facts.short}.{flag[1]}")
+        self._notes.append(message("fill-all-false", where=where, index=Name(k.name)))
         return True
 
     def _size(self, column: str) -> int:
@@ -677,8 +688,8 @@ class Table:
 
     def _refuse_too_high(self, c: Column, low: int) -> None:
         if self._rows and low + self._rows - 1 > _INTEGERS[c.type]:
-            what = f"{self._rows:,} different values from {low:,} on do not fit {_NAMES[c.type]}"
-            self._problem(c.name, what, "Ask for fewer rows.", _INTEGERS[c.type] - low + 1)
+            what = message("fill-too-high", n=self._rows, low=low, type=Name(_NAMES[c.type]))
+            self._problem(c.name, what, message("fill-fewer-rows"), _INTEGERS[c.type] - low + 1)
 
     def _widest(self, c: Column) -> float:
         if c.type == "numeric" and c.modifier >= 4:
@@ -690,9 +701,13 @@ class Table:
         if self._size(column) < self._rows:
             self._problem(
                 column,
-                f"it is unique, and of {self._facts.columns[column].sql_type} there are {self._size(column):,} values "
-                f"for {self._rows:,} rows",
-                "Ask for fewer rows.",
+                message(
+                    "fill-too-few",
+                    type=Name(self._facts.columns[column].sql_type),
+                    n=self._size(column),
+                    rows=self._rows,
+                ),
+                message("fill-fewer-rows"),
                 self._size(column),
             )
 
@@ -703,9 +718,13 @@ class Table:
         if bound or self._size(column) < self._rows:
             self._problem(
                 column,
-                f"it is unique, and refers to {self._size(column):,} rows of {p.parent or 'a table'} from "
-                f"{self._rows:,} rows",
-                "Ask for fewer rows, or fill the table that it refers to with more.",
+                message(
+                    "fill-unique-reference",
+                    n=self._size(column),
+                    table=Name(p.parent) if p.parent else message("fill-a-table"),
+                    rows=self._rows,
+                ),
+                message("fill-fewer-or-more"),
                 None if bound else self._size(column),
             )
             return
@@ -734,9 +753,14 @@ class Table:
             self.problems.append(
                 Problem(
                     self._name,
-                    f"fill.{self._name}: its key ({', '.join(columns)}) has {total:,} combinations, and "
-                    f"{self._rows:,} rows are asked for",
-                    "Ask for fewer rows, or fill the tables that it refers to with more.",
+                    message(
+                        "fill-key-combinations",
+                        table=Name(self._name),
+                        columns=_names(columns),
+                        n=total,
+                        rows=self._rows,
+                    ),
+                    message("fill-fewer-or-more"),
                     total,
                 )
             )
@@ -786,12 +810,18 @@ class Table:
 
     # ------------------------------------------------------------ what the reader should know
 
-    def _little_used(self) -> list[str]:
-        out = []
+    def _little_used(self) -> list[Text]:
+        out: list[Text] = []
         rows = {f.name: f.rows for f in self._done.values()}
         for p in self._picks.values():
             if p.parent in rows and 0 < self._rows < _LITTLE * rows[p.parent]:
                 out.append(
-                    f"{self._facts.short}: its {self._rows:,} rows refer to few of the {rows[p.parent]:,} of {p.parent}"
+                    message(
+                        "fill-little-used",
+                        table=Name(self._facts.short),
+                        rows=self._rows,
+                        n=rows[p.parent],
+                        other=Name(p.parent),
+                    )
                 )
         return out

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pgdyno.message import Text
+
 #: Rows that are drawn together.
 CHUNK = 50_000
 
@@ -99,6 +101,6 @@ class Filling:
     #: Its rows refer to earlier ones: one connection copies them in their order.
     in_order: bool = False
     #: What the reader should know: columns that are NULL in all rows, parents of which little is used.
-    notes: Sequence[str] = ()
+    notes: Sequence[Text] = ()
     #: Columns with their default in all rows.
     constants: Sequence[str] = ()

@@ -51,7 +51,7 @@ def filled(target: Target, f: Filling, drawer: Drawer, connections: int, pool: E
         raise SpecError(
             f"fill.{f.name}: {e.diag.message_primary or one_line(e)}"
             + (f" ({e.diag.message_detail})" if e.diag.message_detail else ""),
-            msg("remedy-say-how-drawn-under-fill", value=f"{column} is" if column else "its columns are", name=f.name),
+            msg("remedy-say-how-drawn-under-fill", column=column or "COLUMN", name=f.name),
         ) from e
     finally:
         # Ctrl-C: what is under way ends with its chunk.

@@ -16,6 +16,7 @@ from pgdyno.load.own.columns import Wanted, decided
 from pgdyno.load.own.decide import UndrawableError
 from pgdyno.load.own.drawn import Drawn, Filling
 from pgdyno.load.own.statistics import Shape
+from pgdyno.message import Text
 from pgdyno.search_path import relation_shown
 from pgdyno.spec.datasets import Column
 
@@ -47,7 +48,7 @@ class OutlinedTable:
     rows: int
     #: By column, in words.
     columns: Sequence[str] = ()
-    notes: Sequence[str] = ()
+    notes: Sequence[Text] = ()
     constants: Sequence[str] = ()
     script: str = ""
     #: By column, what statistics say of it: keys of spec.datasets.Column.
@@ -60,7 +61,7 @@ class Outline:
 
     filled: Sequence[OutlinedTable]
     there: Sequence[OutlinedTable]
-    empty: Mapping[str, str] = field(default_factory=dict)
+    empty: Mapping[str, Text] = field(default_factory=dict)
 
 
 def outlined(
@@ -80,7 +81,7 @@ def outlined(
         else:
             facts[oid] = read
     rows = _proportional(facts, sizes) if sizes else {oid: _rows_of(oid, facts) for oid in facts}
-    empty: dict[str, str] = {}
+    empty: dict[str, Text] = {}
     names = {oid: t.name for oid, t in facts.items()}
     requested = {t.name: statistics.said_of(t, shapes.get(t.name, {}), rows[oid], names) for oid, t in facts.items()}
     fillings = _fitting(conn, facts, rows, requested, empty)
@@ -127,7 +128,7 @@ def _fitting(
     facts: Mapping[int, TableFacts],
     rows: dict[int, int],
     requested: dict[str, dict[str, dict[str, Any]]],
-    empty: dict[str, str],
+    empty: dict[str, Text],
 ) -> list[Filling]:
     """Decide how tables are filled, with as many rows as possible.
 

@@ -661,7 +661,7 @@ remedy-run-warmup-s-0-warmup = Set run.warmup_s = 0 (--warmup 0).
 remedy-runs-runs-default = Runs are in runs/ by default.
 remedy-say-dataset-what-there-another = Set dataset.{ $size }. Data of another size are then replaced.
 remedy-say-how-drawn-fill-columns = Say how it is drawn: fill.{ $name }.columns.{ $missing }.
-remedy-say-how-drawn-under-fill = Say how { $value } drawn: under fill.{ $name }.columns.
+remedy-say-how-drawn-under-fill = State how the column is generated: fill.{ $name }.columns.{ $column }.
 remedy-say-how-many-standbys-2 = Say how many: --standbys 2.
 remedy-say-how-under-columns = Define the values under columns.
 remedy-say-once = Give it once.

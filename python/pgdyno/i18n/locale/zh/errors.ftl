@@ -661,7 +661,7 @@ remedy-run-warmup-s-0-warmup = run：warmup_s = 0（--warmup 0）。
 remedy-runs-runs-default = 运行默认放在 runs/ 中。
 remedy-say-dataset-what-there-another = 请写明：dataset.{ $size }。已有的其他大小的数据会被替换。
 remedy-say-how-drawn-fill-columns = 请写明怎样生成：fill.{ $name }.columns.{ $missing }。
-remedy-say-how-drawn-under-fill = 请写明 { $value } 怎样生成：在 fill.{ $name }.columns 下。
+remedy-say-how-drawn-under-fill = 请说明该列怎样生成：fill.{ $name }.columns.{ $column }。
 remedy-say-how-many-standbys-2 = 请指定数量：--standbys 2。
 remedy-say-how-under-columns = 请在 columns 下写明怎样生成。
 remedy-say-once = 请只写一次。
