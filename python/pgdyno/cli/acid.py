@@ -168,7 +168,7 @@ def _show(found: _Found, isolation: str, json_output: bool) -> None:
             if t.passed
             else Text(streams.written(msg("acid-not-passed")), style="red")
         )
-        shown.add_row(t.clause, t.title, verdict, t.seen)
+        shown.add_row(t.clause, streams.written(t.title), verdict, streams.written(t.seen))
     out.print(shown)
     if broken := [c for c in found.checks if not c.holds]:
         show_checked(broken)

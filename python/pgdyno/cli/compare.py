@@ -52,10 +52,8 @@ def main(
     found = runs.compare_runs(left, right, names, margin=margin_percent / 100, others=siblings(left, right))
     failed = is_among(found.rows, failing)
     if fail_if and not failed and found.is_of_single_starts:
-        console.errors().print(
-            f"pgdyno: --fail-if {fail_if} could not be judged: one start of a server on a side", markup=False,
-            soft_wrap=True,
-        )  # fmt: skip
+        note = message("compare-not-judged", verdict=Name(fail_if))
+        console.errors().print(f"pgdyno: {i18n.text(note, lang)}", markup=False, soft_wrap=True)
     exit_code = EXIT_THRESHOLD if failed else EXIT_OK
     answers = [*_answer(found), *_why(found, left, right)]
     if json_output:
@@ -77,7 +75,8 @@ def main(
         return exit_code
     _show(found, answers, a, b, i18n.writer(lang))
     if failed:
-        console.errors().print(f"pgdyno: --fail-if {fail_if}: the verdict was reached", markup=False, soft_wrap=True)
+        note = message("error-verdict-reached", verdict=Name(str(fail_if)))
+        console.errors().print(f"pgdyno: {i18n.text(note, lang)}", markup=False, soft_wrap=True)
     return exit_code
 
 

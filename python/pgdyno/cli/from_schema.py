@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno import i18n
-from pgdyno.cli import console
+from pgdyno.cli import console, streams
 from pgdyno.cli.cluster import settings_of
 from pgdyno.cli.progress import stream_for
 from pgdyno.cluster import administration, binaries
@@ -24,7 +24,7 @@ from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.decide import key_of
 from pgdyno.load.own.outline import MOST, Outline, OutlinedTable, outlined
 from pgdyno.load.own.statistics import Shape
-from pgdyno.message import message
+from pgdyno.message import Name, Text, listed, message
 from pgdyno.stream.events import Noted
 
 _SIZES = """
@@ -84,12 +84,14 @@ def main(path: Path, source: str, head: Callable[[Path], str], tail: str) -> int
     with path.open("x", encoding="utf-8") as f:
         f.write(text)
     rows = sum(t.rows for t in found.filled)
-    sys.stdout.write(f"written: {path}{f', {schema}' if is_database else ''}\n")
+    files = listed(Name(str(x)) for x in (path, *([schema] if is_database else [])))
+    lines: list[Text] = [message("new-written", files=files)]
     if kind == "sql":
-        sys.stdout.write(f"filled:  {len(found.filled)} tables with {rows:,} rows\n")
-    for table, reason in found.empty.items():
-        sys.stdout.write(f"empty:   {table}: {why}\n")
-    sys.stdout.write(f"look:    pgdyno plan {path}\n")
+        lines.append(message("new-filled", tables=len(found.filled), rows=rows))
+    lines += [message("new-empty", table=Name(table), why=reason) for table, reason in found.empty.items()]
+    lines.append(message("new-look", file=Name(str(path))))
+    for line in lines:
+        sys.stdout.write(streams.written(line) + "\n")
     return 0
 
 

@@ -89,7 +89,7 @@ def _facts(prepared: Prepared, options: Options, done: list[TrialPlan]) -> dict[
         probe_s = private * (4 * (experiment.storage.seconds + 2) + 17 * max(1, experiment.storage.seconds // 10))
     free = host.free_bytes(Path(tempfile.gettempdir()))
     needed = sum(p["bytes"] for p in shown if p["private"] and p["folder"] is None)
-    problems = [*_problems(experiment, shown), *(Name(f"{p}.") for p in servers.refused_settings(fetch=False))]
+    problems = [*_problems(experiment, shown), *servers.refused_settings(fetch=False)]
     if needed >= free * 0.9:
         problems.append(message("plan-too-large"))
     return {

@@ -6,8 +6,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from pgdyno import i18n
 from pgdyno.cli import as_json, console
 from pgdyno.errors import UsageError, msg
+from pgdyno.message import Name, message
 from pgdyno.report import heading, html, sysbench, view, write
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
@@ -56,8 +58,8 @@ def main(path: Path, json_output: bool, lang: str, report_format: str, *, detail
     console.show(v, console.output(), details=details)
     if data.under_way:
         # The run writes its own report when it ends.
-        sys.stderr.write(f"{path} is under way: its report is written when it ends\n")
+        sys.stderr.write(i18n.text(message("report-later", path=Name(str(path))), lang) + "\n")
         return 0
     for written in write.write(v, rundir.RunDirectory(path).write_text):
-        sys.stderr.write(f"report: {written}\n")
+        sys.stderr.write(i18n.text(message("report-written", path=Name(str(written))), lang) + "\n")
     return 0

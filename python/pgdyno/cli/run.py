@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pgdyno import i18n
-from pgdyno.cli import as_json, console, thresholds, vary
+from pgdyno.cli import as_json, console, streams, thresholds, vary
 from pgdyno.cli.console import command_line
 from pgdyno.cli.options import language
 from pgdyno.cli.progress import stream_for, viewed
@@ -34,6 +34,7 @@ from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.load import mistakes, wording
 from pgdyno.store import rundir
 from pgdyno.store.manifest import Change
+from pgdyno.units import Quantity
 
 
 def names(text: str | None) -> list[str] | None:
@@ -106,11 +107,12 @@ def adjusted(
     if varied and shrink is None:
         chosen = vary.for_a_comparison(experiment, axes, run)
         if chosen:
-            sys.stderr.write(f"--vary compares, so: {' '.join(chosen)}; override with these options\n")
+            sys.stderr.write(streams.written(message("run-vary-chose", options=Name(" ".join(chosen)))) + "\n")
     if shrink is not None:
         experiment, changes = shrunk(experiment, shrink, host.cores(), host.memory_bytes())
         if not changes:
-            sys.stderr.write(f"--shrink {shrink:g} changes nothing: all that it makes smaller is at its smallest\n")
+            note = message("run-shrink-nothing", factor=Quantity(shrink, "plain"))
+            sys.stderr.write(streams.written(note) + "\n")
     data = experiment.model_dump()
     if varied:
         # The experiment's own title is about what it was made to look at.
@@ -151,10 +153,9 @@ def say_what_is_too_short(prepared: Prepared, servers: Options) -> None:
     """Say on standard error where a longer trial would let two servers take turns, which tells far more."""
     seconds = longer(prepared, servers)
     if seconds is not None:
-        sys.stderr.write(
-            f"Trials of {prepared.experiment.run.duration_s:g} s are too short for servers to take turns within them: "
-            f"each runs by itself, and the intervals will be wide. --duration {seconds:g} makes it a duet.\n"
-        )
+        length = Quantity(prepared.experiment.run.duration_s, "plain")
+        note = message("run-too-short", seconds=length, duration=Quantity(seconds, "plain"))
+        sys.stderr.write(streams.written(note) + "\n")
 
 
 def localized(outcome: Outcome, lang: str) -> tuple[Outcome, View]:

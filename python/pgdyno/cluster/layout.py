@@ -13,6 +13,7 @@ from pgdyno.cluster.process import carried_out
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError, RefusedError, msg
+from pgdyno.message import Name, Text
 
 #: The role and the database that a cluster begins with.
 SUPERUSER = "postgres"
@@ -146,7 +147,7 @@ def initdb(layout: Layout, binaries: Binaries, account: Account, *, checksums: b
     if done.returncode != 0:
         reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
         kind = LocalError if "No space left" in reason else ClusterError
-        raise kind(f"initdb failed: {reason}", _remedy(reason, layout.base.parent))
+        raise kind(msg("error-initdb-failed", reason=reason), _remedy(reason, layout.base.parent))
 
 
 def write(path: Path, text: str) -> None:
@@ -165,13 +166,9 @@ def our_name() -> str:
         return str(os.geteuid())
 
 
-def _remedy(reason: str, where: Path) -> str:
+def _remedy(reason: str, where: Path) -> Text:
     if "No space left" in reason:
-        return (
-            f"{where} is full. Name a folder, a larger file system, or by TMPDIR another temporary folder, with space."
-        )
+        return msg("remedy-file-system-full", where=where)
     if "shared memory" in reason:
-        return (
-            "Shared memory is short on this system (a container?): allow more, or give the server elsewhere: --target."
-        )
-    return ""
+        return msg("remedy-little-shared-memory")
+    return Name("")

@@ -66,9 +66,9 @@ def refuse_missing_properties(experiment: Experiment, site: Site, texts: Sequenc
     for table, what in requested_properties(texts):
         name = f"{table}_{what}"
         if name not in known and name not in axes and not any(f"\\set {name} " in text for text in texts):
-            why = "has no integer key, or no rows" if f"{table}_rows" in known else "is not in the database"
+            id = "error-script-needs-key" if f"{table}_rows" in known else "error-script-needs-table"
             raise SpecError(
-                msg("error-script-asks-for-table", name=name, table=table, why=why),
+                msg(id, name=name, table=table),
                 msg("remedy-tables-there-scripts", value=", ".join(k for k in known if "_" in k) or "nothing"),
             )
 

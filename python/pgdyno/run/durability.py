@@ -16,6 +16,7 @@ from pgdyno import _core, engine
 from pgdyno.cluster import administration
 from pgdyno.cluster.held import HeldCluster
 from pgdyno.errors import TrialError, msg
+from pgdyno.message import Name, message
 from pgdyno.search_path import qualified
 from pgdyno.tpcc.schema import table
 
@@ -94,8 +95,9 @@ def killed_under_load(
     recovered = time.monotonic()
     acknowledged = _read(orders)
     if not acknowledged or not isinstance(result.raised, _OverError):
-        why = "no order was acknowledged" if not acknowledged else "the load had ended before the server was killed"
-        why += f" ({result.error})" if result.error else ""
+        id = "durability-none" if not acknowledged else "durability-over"
+        error = message("in-brackets", text=Name(result.error)) if result.error else None
+        why = message(id, error=error)
         raise TrialError(msg("error-durability-was-not-tested", why=why), msg("remedy-give-load-longer-seconds-or"))
     there, whole = _orders_in(cluster, options), _whole_in(cluster, options)
     lost = sorted(acknowledged - whole)

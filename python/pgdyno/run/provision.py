@@ -28,7 +28,7 @@ from pgdyno.cluster.settings import OURS, Setting, counting_statements, sized
 from pgdyno.collect import host
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, SpecError, msg
 from pgdyno.format import one_line
-from pgdyno.message import Name, message
+from pgdyno.message import Name, Text, message
 from pgdyno.model import spelled
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.dataset import AnyDataset
@@ -73,13 +73,13 @@ class Options:
         return self.target
 
 
-def _meant(folder: Path, named: Mapping[str, str]) -> str:
-    """Return the setting that the server has and that an unknown name comes nearest to, as a question."""
+def _nearest(folder: Path, named: Mapping[str, str]) -> str:
+    """Return the setting of the server that an unknown name comes nearest to; empty if there is none."""
     known = binaries.known_settings(folder)
     for name in named:
         if known and name not in known and "." not in name:
             near = difflib.get_close_matches(name, known, 1)
-            return f" (did you mean {near[0]}?)" if near else ""
+            return near[0] if near else ""
     return ""
 
 
@@ -97,12 +97,12 @@ class Provision:
         self._folders: dict[str, Path | None] = {}
         self._limits: dict[str, Limits | None] = {}
 
-    def refused_settings(self, configurations: Sequence[Configuration], *, fetch: bool) -> list[str]:
+    def refused_settings(self, configurations: Sequence[Configuration], *, fetch: bool) -> list[Text]:
         """Return the reasons why servers would reject their settings, before any server is created.
 
         Versions that are not on this machine are searched for only if `fetch` is True.
         """
-        found: dict[str, None] = {}
+        found: list[Text] = []
         asked = dict.fromkeys((c.place.target, c.place.version, c.settings) for c in configurations)
         for name, version, settings in asked:
             target = self.experiment.all_targets[name]
@@ -111,9 +111,16 @@ class Provision:
             folder = self._programs_of(name, version, fetch=fetch)
             named = {s.name: s.value for s in self._named_settings(target, settings)}
             if folder is not None and named and (why := binaries.refusal(folder, named)):
-                which = f"PostgreSQL {version} does" if version else "the server does"
-                found[f"{which} not take the settings of targets.{name}: {why}{_meant(folder, named)}"] = None
-        return list(found)
+                near = _nearest(folder, named)
+                text = message(
+                    "error-settings-rejected",
+                    server=Name(f"PostgreSQL {version}") if version else message("the-server"),
+                    target=Name(name),
+                    reason=Name(why),
+                    near=message("did-you-mean", name=Name(near)) if near else None,
+                )
+                found += [] if text in found else [text]
+        return found
 
     def _programs_of(self, name: str, version: str | None, *, fetch: bool) -> Path | None:
         """Return the folder with the server programs of a target.

@@ -16,7 +16,7 @@ from pgdyno.cluster.borrowed import BorrowedCluster
 from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.errors import ClusterError, SpecError, msg
 from pgdyno.load.claim import Claim
-from pgdyno.message import message
+from pgdyno.message import Text, listed, message
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.addresses import Addresses
 from pgdyno.run.contradictions import Wish, refuse_contradictions
@@ -113,10 +113,10 @@ class Servers:
         Raise SpecError for settings that a server would reject. See `DatasetSizes.survey`.
         """
         if refused := self.refused_settings(fetch=True):
-            raise SpecError(refused[0], "; ".join(refused[1:]))
+            raise SpecError(refused[0], listed(refused[1:], "semicolon"))
         self.sizes.survey()
 
-    def refused_settings(self, *, fetch: bool) -> list[str]:
+    def refused_settings(self, *, fetch: bool) -> list[Text]:
         """Return the reasons why pgdyno's own servers would reject their settings."""
         return self._provision.refused_settings(self._configurations, fetch=fetch)
 

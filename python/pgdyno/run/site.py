@@ -11,6 +11,7 @@ from pgdyno.engine import Sample
 from pgdyno.load.claim import Claim
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import Touched
+from pgdyno.message import Name, Text, message
 from pgdyno.run.dataset import AnyDataset
 from pgdyno.run.plan import Place
 
@@ -55,8 +56,8 @@ class Site:
         """
         return self.claim if self.cluster is None else self.cluster.base.resolve()
 
-    def died(self) -> str | None:
+    def died(self) -> Text | None:
         """Return why the server is gone, or None if it runs or pgdyno does not manage it."""
         if self.cluster is None or self.cluster.is_alive():
             return None
-        return f"the server has died: {self.cluster.last_words(2)}"
+        return message("error-server-has-died", log=Name(self.cluster.last_words(2)))

@@ -54,7 +54,7 @@ class TrialContext:
     run: Run
     cores: int
     #: Says why the server that we manage is gone, if it is.
-    cluster_died: Callable[[], str | None]
+    cluster_died: Callable[[], Text | None]
     stream: TrialStream
     #: The server runs on this machine.
     shared: bool

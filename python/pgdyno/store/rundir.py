@@ -6,6 +6,7 @@ a kill can leave. When a trial ends, its intervals become Parquet as well. Files
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import itertools
 import json
@@ -42,9 +43,7 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        remedy = (
-            "Free some space and run again: what was measured is kept." if e.errno == 28 else "Check its permissions."
-        )
+        remedy = msg("remedy-free-space" if e.errno == errno.ENOSPC else "remedy-check-permissions")
         raise LocalError(msg("error-cannot-write", path=path, value=e.strerror or e), remedy) from e
 
 

@@ -20,8 +20,10 @@ from typing import Any
 
 import psycopg
 
+from pgdyno import i18n
 from pgdyno.errors import PgdynoError, msg
 from pgdyno.format import one_line
+from pgdyno.message import Message, Name, Text, message
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Row = tuple[Any, ...]
@@ -38,14 +40,18 @@ class Tested:
     """A test and what came of it."""
 
     clause: str
-    title: str
     passed: bool
     #: What was seen.
-    seen: str
+    seen: Text
+
+    @property
+    def title(self) -> Message:
+        """Name of the test."""
+        return Message(f"acid-test-{self.clause.replace('.', '-')}")
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
-        return asdict(self)
+        """Return the result for machines."""
+        return asdict(self) | {"title": i18n.text(self.title), "seen": i18n.text(self.seen)}
 
 
 class NotPassedError(PgdynoError):
@@ -242,26 +248,26 @@ def _money(bench: Bench) -> Any:
     return bench.value(sql.format(**bench.names))
 
 
-def _atomic_commit(b: Bench) -> str:
+def _atomic_commit(b: Bench) -> Text:
     before = _money(b)
     b.one.payment(_C, Decimal("12.34"))
     b.one.commit()
     after = _money(b)
     if any(x == y for x, y in zip(before, after, strict=True)):
         raise NotPassedError(msg("error-part-committed-payment-missing"))
-    return "warehouse, district, customer and history have changed"
+    return message("acid-all-changed")
 
 
-def _atomic_rollback(b: Bench) -> str:
+def _atomic_rollback(b: Bench) -> Text:
     before = _money(b)
     b.one.payment(_C, Decimal("12.34"))
     b.one.rollback()
     if _money(b) != before:
         raise NotPassedError(msg("error-part-payment-was-rolled-back"))
-    return "nothing has changed"
+    return message("acid-nothing-changed")
 
 
-def _order_status_beside_new_order(b: Bench, end: str) -> str:
+def _order_status_beside_new_order(b: Bench, end: str) -> Text:
     b.two.begin()
     before = b.two.last_order()
     b.two.commit()
@@ -279,19 +285,18 @@ def _order_status_beside_new_order(b: Bench, end: str) -> str:
     b.two.commit()
     if after != (order if end == "commit" else before):
         raise NotPassedError(msg("error-after-last-order", end=end, after=after))
-    when = "after" if end == "commit" else "neither before nor after"
-    return f"the reader did not wait, and saw the order {when} the {end}"
+    return message(f"acid-order-seen-{end}")
 
 
-def _isolation_1(b: Bench) -> str:
+def _isolation_1(b: Bench) -> Text:
     return _order_status_beside_new_order(b, "commit")
 
 
-def _isolation_2(b: Bench) -> str:
+def _isolation_2(b: Bench) -> Text:
     return _order_status_beside_new_order(b, "rollback")
 
 
-def _two_new_orders(b: Bench, end: str) -> str:
+def _two_new_orders(b: Bench, end: str) -> Text:
     """Both of the same customer; the one that rolls back has an unused item."""
     expected = b.next_order()
     first = b.one.new_order(items=_ITEMS if end == "commit" else (*_ITEMS, _UNUSED))
@@ -302,13 +307,13 @@ def _two_new_orders(b: Bench, end: str) -> str:
     try:
         second = beside.result()
         b.two.commit()
-        again = ""
+        again = None
     except psycopg.errors.SerializationFailure:
         # As a client does that tries again.
         b.two.rollback()
         second = b.two.new_order()
         b.two.commit()
-        again = " after it was tried again (40001)"
+        again = message("acid-after-retry")
     if (first, second) != (expected, expected + (end == "commit")) or b.next_order() != second + 1:
         raise NotPassedError(
             msg(
@@ -319,19 +324,19 @@ def _two_new_orders(b: Bench, end: str) -> str:
                 next_order=b.next_order(),
             )
         )
-    ended = "committed" if end == "commit" else "rolled back"
-    return f"the second waited, and got number {second} after {first} was {ended}{again}"
+    numbers = {"first": Name(str(first)), "second": Name(str(second))}
+    return message(f"acid-second-waited-{end}", again=again, **numbers)
 
 
-def _isolation_3(b: Bench) -> str:
+def _isolation_3(b: Bench) -> Text:
     return _two_new_orders(b, "commit")
 
 
-def _isolation_4(b: Bench) -> str:
+def _isolation_4(b: Bench) -> Text:
     return _two_new_orders(b, "rollback")
 
 
-def _payment_beside_delivery(b: Bench, end: str) -> str:
+def _payment_beside_delivery(b: Bench, end: str) -> Text:
     delivered = b.one.delivery()
     if delivered is None:
         b.one.rollback()
@@ -342,7 +347,7 @@ def _payment_beside_delivery(b: Bench, end: str) -> str:
     if not beside.waits():
         raise NotPassedError(msg("error-payment-customer-does-not-wait"))
     getattr(b.one, end)()
-    again = ""
+    again = None
     try:
         beside.result()
         b.two.commit()
@@ -350,27 +355,28 @@ def _payment_beside_delivery(b: Bench, end: str) -> str:
         b.two.rollback()
         b.two.payment(customer, paid)
         b.two.commit()
-        again = "; the payment was tried again (40001)"
+        again = message("acid-payment-retried")
     expected = before - paid + (amount if end == "commit" else 0)
     if b.balance(customer) != expected:
         raise NotPassedError(msg("error-balance-should-be", balance=b.balance(customer), expected=expected))
-    return f"the payment waited, and the balance holds {'both' if end == 'commit' else 'the payment alone'}{again}"
+    return message(f"acid-payment-waited-{end}", again=again)
 
 
-def _isolation_5(b: Bench) -> str:
+def _isolation_5(b: Bench) -> Text:
     return _payment_beside_delivery(b, "commit")
 
 
-def _isolation_6(b: Bench) -> str:
+def _isolation_6(b: Bench) -> Text:
     return _payment_beside_delivery(b, "rollback")
 
 
-def _how(waited: bool, refused: bool) -> str:
-    how = "waited" if waited else "did not wait"
-    return f"{how} and was refused (40001)" if refused else how
+def _how(waited: bool, refused: bool) -> Message:
+    if refused:
+        return message("acid-waited-refused" if waited else "acid-no-wait-refused")
+    return message("acid-waited" if waited else "acid-no-wait")
 
 
-def _isolation_7(b: Bench) -> str:
+def _isolation_7(b: Bench) -> Text:
     """Test that a price is read repeatably.
 
     A new order reads a price, another transaction raises it, and the order reads it again.
@@ -414,10 +420,10 @@ def _isolation_7(b: Bench) -> str:
         raise NotPassedError(msg("error-price-was-read-then-beside", was=was, now=is_))
     if not refused and any(new == old for new, old in zip(raised, before[1:], strict=True)):
         raise NotPassedError(msg("error-price-was-raised-not-there"))
-    return f"the price was the same when it was read again; the update {_how(waited[0], refused)}"
+    return message("acid-same-price", how=_how(waited[0], refused))
 
 
-def _isolation_8(b: Bench) -> str:
+def _isolation_8(b: Bench) -> Text:
     """Test that a delivery sees no phantom new order.
 
     A delivery finds nothing to deliver, a new order arrives, and the delivery looks again. The delivery itself deletes
@@ -442,10 +448,10 @@ def _isolation_8(b: Bench) -> str:
     refused = beside.refused()
     if seen != [0, 0]:
         raise NotPassedError(msg("error-new-order-appeared-delivery-had"))
-    return f"a delivery that found no new order found none again; the new order {_how(waited, refused)}"
+    return message("acid-no-phantom-delivery", how=_how(waited, refused))
 
 
-def _isolation_9(b: Bench) -> str:
+def _isolation_9(b: Bench) -> Text:
     """Test that an order-status sees no phantom new order.
 
     An order-status reads the last order, a new order arrives, and the order-status reads again.
@@ -464,21 +470,22 @@ def _isolation_9(b: Bench) -> str:
     refused = beside.refused()
     if again != before:
         raise NotPassedError(msg("error-last-order-was-then-same", before=before, again=again))
-    return f"the last order was the same when it was read again; the new order {_how(waited, refused)}"
+    return message("acid-no-phantom-order", how=_how(waited, refused))
 
 
-TESTS: list[tuple[str, str, Callable[[Bench], str]]] = [
-    ("3.2.2.1", "a payment that is committed is there whole", _atomic_commit),
-    ("3.2.2.2", "a payment that is rolled back leaves nothing", _atomic_rollback),
-    ("3.4.2.1", "order-status beside a new-order that commits", _isolation_1),
-    ("3.4.2.2", "order-status beside a new-order that rolls back", _isolation_2),
-    ("3.4.2.3", "two new-orders of a district, the first commits", _isolation_3),
-    ("3.4.2.4", "two new-orders of a district, the first rolls back", _isolation_4),
-    ("3.4.2.5", "payment beside a delivery that commits", _isolation_5),
-    ("3.4.2.6", "payment beside a delivery that rolls back", _isolation_6),
-    ("3.4.2.7", "repeatable reads of a price", _isolation_7),
-    ("3.4.2.8", "no phantoms between delivery and new-order", _isolation_8),
-    ("3.4.2.9", "no phantoms between order-status and new-order", _isolation_9),
+#: By clause.
+TESTS: list[tuple[str, Callable[[Bench], Text]]] = [
+    ("3.2.2.1", _atomic_commit),
+    ("3.2.2.2", _atomic_rollback),
+    ("3.4.2.1", _isolation_1),
+    ("3.4.2.2", _isolation_2),
+    ("3.4.2.3", _isolation_3),
+    ("3.4.2.4", _isolation_4),
+    ("3.4.2.5", _isolation_5),
+    ("3.4.2.6", _isolation_6),
+    ("3.4.2.7", _isolation_7),
+    ("3.4.2.8", _isolation_8),
+    ("3.4.2.9", _isolation_9),
 ]
 
 
@@ -495,7 +502,7 @@ def tested(
     Afterwards the tables are consistent, with some more orders and payments. Raise psycopg.Error if a statement fails
     for an unexpected reason.
     """
-    for number, (clause, title, test) in enumerate(TESTS):
+    for number, (clause, test) in enumerate(TESTS):
         began(clause, number, len(TESTS))
         with ExitStack() as stack:
             conns = [stack.enter_context(closing(connect())) for _ in range(4)]
@@ -503,10 +510,12 @@ def tested(
                 conn.autocommit = True
             one, two, three = (Session(c, statements, isolation) for c in conns[:3])
             bench = Bench(one, two, three, conns[3], names)
+            passed = False
             try:
-                seen, passed = test(bench), True
+                seen = test(bench)
+                passed = True
             except NotPassedError as e:
-                seen, passed = str(e), False
+                seen = e.cause
             except psycopg.errors.SerializationFailure as e:
-                seen, passed = f"refused where it need not be: {one_line(e)}", False
-        yield Tested(clause, title, passed, seen)
+                seen = message("acid-refused-needlessly", reason=Name(one_line(e)))
+        yield Tested(clause, passed, seen)

@@ -40,3 +40,6 @@ storage-where = { $path }: { $file_system } on { $device }
 storage-jobs = { $fio }: { $threads } threads, 8 kB, 65% reads, a file of { $size }, { $seconds } s per job; direct: libaio, queue of 16; buffered: sync
 storage-latency = latency in ms
 storage-syncs = pg_test_fsync, one session
+new-filled = filled:  { $tables } tables with { $rows } rows
+new-empty = empty:   { $table }: { $why }
+run-too-short = Trials of { $seconds } s are too short for the servers to alternate within them: each trial runs alone, and the intervals will be wide. --duration { $duration } makes it a duet.

@@ -40,3 +40,6 @@ storage-where = { $path }：{ $device } 上的 { $file_system }
 storage-jobs = { $fio }：{ $threads } 个线程，8 kB，65% 读，文件 { $size }，每项 { $seconds } 秒；direct：libaio，队列深度 16；buffered：sync
 storage-latency = 延迟（毫秒）
 storage-syncs = pg_test_fsync，单会话
+new-filled = 已填充：{ $tables } 个表，{ $rows } 行
+new-empty = 为空：{ $table }：{ $why }
+run-too-short = { $seconds } 秒的试验太短，服务器无法在其中轮流：每次试验单独运行，区间会很宽。--duration { $duration } 可使其成为双边对比。
