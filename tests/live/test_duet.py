@@ -13,6 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
+from pgdyno import i18n
 from pgdyno.errors import ClusterError
 from pgdyno.model import UNCOUNTED
 from pgdyno.run.order import decided
@@ -138,7 +139,7 @@ def test_a_side_that_cannot_be_prepared_leaves_nothing_running(tmp_path: Path, m
     options = Options(embedded=True)
     plan = decided(prepare(str(file), lambda e: (e, []), tmp_path / "runs"), options)
     outcome = run_experiment(plan, options, RunStream())
-    assert "side B" in outcome.error and outcome.exit_code == ClusterError.exit_code
+    assert "side B" in i18n.text(outcome.error) and outcome.exit_code == ClusterError.exit_code
     (run,) = (tmp_path / "runs").iterdir()
     states = [json.loads(f.read_text())["state"] for f in sorted(run.glob("trials/*/trial.json"))]
     assert states == ["failed", "failed"]

@@ -108,7 +108,7 @@ def test_from_made_to_removed(make: Maker, network: str) -> None:
             assert conn.execute("select count(*) from pg_replication_slots").fetchone() == (0,)
 
     refused = pgdyno("cluster", "failover", folder)
-    assert refused.code == 3 and "node3 lives and takes writes" in refused.err
+    assert refused.code == 3 and tells(refused.err, "error-primary-is-alive", name="node3")
     # Nobody is killed for what cannot be.
     for words in (("--to", "node9"), ("--to", "node3")):
         assert pgdyno("cluster", "failover", folder, "--force", *words).code == 3

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pgdyno import i18n
 from pgdyno._core import Histogram
 from pgdyno.cluster.account import Account
-from pgdyno.drill import copies, drill, ledger, verdict, words
+from pgdyno.drill import copies, drill, ledger, page, verdict, words
 from pgdyno.drill.copies import Copy
 from pgdyno.drill.drill import Drill
 from pgdyno.drill.ledger import Audit, Entry, Outage
@@ -25,7 +25,7 @@ from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import Options, Round, save
 from pgdyno.drill.rounds import speeds
 from pgdyno.errors import RefusedError, TrialError, UsageError
-from pgdyno.message import Name, message
+from pgdyno.message import Argument, Message, Name, message
 from pgdyno.replication import archives, quorum, record
 from pgdyno.replication.record import Record
 from pgdyno.replication.state import State, primary_of
@@ -497,3 +497,22 @@ def test_a_drill_is_read_as_it_was_written(tmp_path: Path) -> None:
         (tmp_path / "drill.json").write_text(damage)
         with pytest.raises(UsageError, match="cannot be read"):
             drill.read(tmp_path)
+
+
+def test_a_drill_in_chinese_has_no_english_sentence(tmp_path: Path) -> None:
+    """Each event that may happen in a round, and each text of a record."""
+    ids = [id for id in i18n.catalogue("en") if id.startswith("drill-event-")]
+    r = round_with(lost=[acknowledged(0, 1)])
+    r.events = [(n, Message(id, _example(id))) for n, id in enumerate(ids)]
+    r.inconsistent = [Message(id, _example(id)) for id in ("drill-sums-differ", "drill-condition-broken")]
+    r.rejoined = {"node2": message("rejoined-rebuilt")}
+    failed = replace(round_with(), error=message("drill-load-ended", reason=message("drill-load-over")))
+    made = Drill(tmp_path, "c", "18.1", Options(), ["node1", "node2"], damaged={"node2": "a heap page"})
+    made.rounds.append((Mode("", "", ""), "kill-primary", [r, failed]))
+    made.stopped = message("drill-was-killed", played=1, planned=2)
+    assert len(ids) > 20 and reports.english(page.written(made, "zh")) == []
+
+
+def _example(id: str) -> dict[str, Argument]:
+    """Arguments of a message, any that will do."""
+    return {name: Name("x") for name in i18n.arguments_of(i18n.catalogue("en")[id])}

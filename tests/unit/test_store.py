@@ -18,7 +18,7 @@ from pgdyno.message import Name, listed, message
 from pgdyno.model import Caveat, EventKind, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
 from pgdyno.report import html, markdown, view
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.store import hlog, manifest, query, reading, rundir, texts
+from pgdyno.store import hlog, query, reading, rundir, texts
 from pgdyno.store.manifest import LoadedDataset
 
 from tests.support import reports, synthetic
@@ -437,11 +437,14 @@ def test_texts_of_a_record_are_written_in_each_language(tmp_path: Path) -> None:
     writer.event(5, EventKind.NOT_RECORDED, gap)
     failed = listed([message("error-nothing-due"), Name("words of a server")], "line")
     writer.finish("failed", None, [], failed)
-    run.update_manifest(not_recorded=["of an older version", manifest.RecordedText.of(message("gap-old-server"))])
+    old = message("gap-old-server")
+    run.update_manifest(
+        not_recorded=[i18n.text(old), "of an older version"], not_recorded_messages=[texts.data_of(old)]
+    )
     data = reading.read(run.path)
     (trial,), (event,) = data.trials, data.events[1]
     assert trial.error == failed and event.text == gap
-    assert data.manifest.gaps == [Name("of an older version"), message("gap-old-server")]
+    assert data.manifest.gaps == [old, Name("of an older version")]
     page = html.render(view.build(RunAnalysis(data), lang="zh"))
     assert "没有到期的事务" in page and "words of a server" in page and "未经测试" in page
     assert texts.restored("words", {"id": "of-another-version", "args": {}}) == Name("words")

@@ -180,7 +180,8 @@ class Recorder:
                 {"name": s.name, "value": s.value, "reason": s.why, "reason_id": s.reason} for s in settings
             ],
             server=facts,
-            not_recorded=[manifest.RecordedText.of(x) for x in missing],
+            not_recorded=[texts.english(x) for x in missing],
+            not_recorded_messages=[texts.data_of(x) for x in missing],
             scale=wanted.size if wanted.kind == "tpcb" else getattr(wanted, "adopted", None) or None,
             rows=wanted.rows_of_key,
             workloads={n: w.title or n for n, w in experiment.workloads.items()},

@@ -9,6 +9,7 @@ missing. Sizes are in bytes, times in RFC 3339 UTC, durations in seconds.
 from __future__ import annotations
 
 import json
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,18 +56,6 @@ class Change(Part):
     def message(self) -> Message:
         """Sentence about the change."""
         return message(f"shrunk-{self.what}", of=Name(self.of), before=Name(self.before), after=Name(self.after))
-
-
-class RecordedText(Part):
-    """A text in English, and as data for other languages."""
-
-    text: str
-    message: Any = None
-
-    @classmethod
-    def of(cls, text: Text) -> RecordedText:
-        """Return a text for the record."""
-        return cls(**texts.fields_of("text", text, "message"))
 
 
 class Host(Part):
@@ -301,7 +290,9 @@ class Manifest(Part):
     chosen_settings: list[ChosenSetting] = []
     server: Server = Server()
     #: What could not be read, with the reason.
-    not_recorded: list[RecordedText | str] = []
+    not_recorded: list[str] = []
+    #: The same as data; None: it is the same in every language.
+    not_recorded_messages: list[Any] = []
     scale: int | None = None
     rows: int = 0
     #: By name, what the tables call their figures.
@@ -345,8 +336,8 @@ class Manifest(Part):
     @property
     def gaps(self) -> list[Text]:
         """Gaps of the record, with their reasons."""
-        found = [RecordedText(text=x) if isinstance(x, str) else x for x in self.not_recorded]
-        return [texts.restored(x.text, x.message) or Name("") for x in found]
+        written = zip_longest(self.not_recorded, self.not_recorded_messages[: len(self.not_recorded)])
+        return [texts.restored(text, data) or Name("") for text, data in written]
 
     def changed(self, **facts: Any) -> Manifest:
         """Return a copy with these facts replaced and validated."""

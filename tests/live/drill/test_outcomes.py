@@ -28,9 +28,8 @@ def test_a_killed_primary_loses_nothing_and_everybody_comes_back(cluster: Path, 
     assert "nothing lost: 0 of" in page and "http" not in page.split("<script>")[0]
     (played,) = folder.glob("*/round-01")
     assert len(list((played / "ledger").glob("client-*.log"))) == 4
-    events = [text for _, text in json.loads((played / "round.json").read_text())["events"]]
-    order = ("all processes killed", "take the primary for dead", "promoted in")
-    places = [next(i for i, e in enumerate(events) if word in e) for word in order]
+    events = [m and m["id"] for m in json.loads((played / "round.json").read_text())["messages"]["events"]]
+    places = [events.index(f"drill-event-{name}") for name in ("killed", "detected", "promoted")]
     assert places == sorted(places)
 
 

@@ -63,7 +63,7 @@ def test_a_drill_that_is_killed_leaves_what_repair_mends(cluster: Path, tmp_path
         assert repaired.code == 0, repaired.err
         (file,) = folder.glob("**/round.json")
         left = json.loads(file.read_text())
-        assert left["error"] == "pgdyno was killed within this round"
+        assert left["messages"]["error"][0]["id"] == "drill-killed"
         # Wherever it was cut off: what clients were told is kept.
         entries = ledger.read(file.parent / "ledger")
         with administration.connect(ReplicatedCluster(cluster).primary.local) as conn:
