@@ -77,7 +77,8 @@ def create(
     disk: Annotated[
         str,
         typer.Option(
-            help="Give each member its own disk of this size, which can become full (--standbys).",
+            help="Put the files of each member on a disk image of this size, e.g. 2GB, so that a drill can fill it. "
+            "Needs root and --standbys.",
             metavar="SIZE",
             show_default=False,
         ),
@@ -86,7 +87,11 @@ def create(
         bool, typer.Option("--pooler", help="Run a PgBouncer that connects to the primary (--standbys).")
     ] = False,
     archive: Annotated[
-        bool, typer.Option("--archive", help="Archive WAL in the folder, for flashback (--standbys).")
+        bool,
+        typer.Option(
+            "--archive",
+            help="Archive WAL in the cluster's folder; pgdyno cluster flashback needs it. Needs --standbys.",
+        ),
     ] = False,
 ) -> None:
     """Create a cluster with settings for this machine, and standbys on request."""

@@ -48,8 +48,8 @@ Embedded = Annotated[
 Shrink = Annotated[
     float | None,
     typer.Option(
-        help="Divide rows, tables, durations and clients of a large experiment by FACTOR, down to what still gives a "
-        "result.",
+        help="Make a large experiment smaller: divide its rows, tables, durations and clients by FACTOR. Values never "
+        "fall below the least that still gives a result.",
         metavar="FACTOR",
         min=1.0,
         rich_help_panel=WHAT,
@@ -89,7 +89,7 @@ _SHORTEST_S = 0.1
 Duration = Annotated[
     float | None,
     typer.Option(
-        help="Measured time of each trial: seconds, or 90s, 10m, 1h.",
+        help="Measured time of each trial: seconds, or 90s, 10m, 1h. Default: from the experiment.",
         parser=seconds,
         metavar="SECONDS",
         rich_help_panel=MEASURING,
@@ -98,20 +98,25 @@ Duration = Annotated[
 WarmUp = Annotated[
     str | None,
     typer.Option(
-        help='Warm-up in seconds (not measured), or "steady": until throughput settles.',
+        help='Warm-up in seconds (not measured), or "steady": until throughput settles. Default: from the experiment.',
         metavar="SECONDS|steady",
         rich_help_panel=MEASURING,
     ),
 ]
 Repetitions = Annotated[
     int | None,
-    typer.Option(help="Trials of each configuration.", metavar="N", min=1, rich_help_panel=MEASURING),
+    typer.Option(
+        help="Trials of each configuration. Default: from the experiment.",
+        metavar="N",
+        min=1,
+        rich_help_panel=MEASURING,
+    ),
 ]
 Restarts = Annotated[
     int | None,
     typer.Option(
-        help="Number of starts of the private server; every start runs all repetitions, so that a verdict holds for "
-        "the next start too. Default: from the experiment; 5 with --vary.",
+        help="Start the private server N times and run all repetitions after each start: throughput differs from one "
+        "start to the next, and a verdict should hold for every start. Default: from the experiment; 5 with --vary.",
         metavar="N",
         min=1,
         rich_help_panel=MEASURING,
@@ -137,8 +142,10 @@ Vary = Annotated[
 Order = Annotated[
     str | None,
     typer.Option(
-        help="Order of trials: auto, random, interleaved, written (as in the file), simultaneous, or duet (two "
-        "configurations alternate in slices).",
+        help="Order of trials. random; interleaved: one trial of each configuration, then the next repetition; "
+        "written: as in the file; duet: two configurations take turns within a trial, a second or so each; "
+        "simultaneous: two run at the same time. Default: auto, which is duet where two settings, versions or "
+        "servers are compared and random otherwise.",
         metavar="NAME",
         rich_help_panel=MEASURING,
     ),
@@ -147,7 +154,7 @@ FailIfBound = Annotated[
     list[str] | None,
     typer.Option(
         "--fail-if",
-        help="Exit with code 6 if this is true, e.g. 'p99 > 10ms', 'TPS < 1000'. Repeatable.",
+        help="Exit with code 6 if this is true for any configuration, e.g. 'p99 > 10ms', 'TPS < 1000'. Repeatable.",
         metavar="BOUND",
         rich_help_panel=OUTPUT,
     ),
@@ -155,7 +162,8 @@ FailIfBound = Annotated[
 FailIf = Annotated[
     str | None,
     typer.Option(
-        help="Exit with code 6 on a verdict about throughput or latency: slower, faster, different, unknown.",
+        help="Exit with code 6 if B, compared with A, has this verdict in any figure: slower, faster, different, "
+        "unknown.",
         metavar="VERDICT",
         rich_help_panel=OUTPUT,
     ),
@@ -224,7 +232,8 @@ Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Drop tables of the same names even if pgdyno did not create them; run although others are connected.",
+        help="Drop tables of the same names even if pgdyno did not create them. Continue although other sessions are "
+        "connected.",
         rich_help_panel=SAFETY,
     ),
 ]
@@ -246,8 +255,8 @@ PgBin = Annotated[
 Templates = Annotated[
     str,
     typer.Option(
-        help="Templates of loaded private servers (pgdyno cluster list): use one that fits; keep: also save a new "
-        "one; off.",
+        help="Templates are saved copies of private servers with loaded data (pgdyno cluster list). use: start from "
+        "one that has the same dataset and version, instead of loading; keep: also save a new one; off: always load.",
         metavar="use|keep|off",
         rich_help_panel=SERVER,
     ),

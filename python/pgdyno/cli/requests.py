@@ -309,7 +309,8 @@ class DrillRequest:
         bool,
         typer.Option(
             "--modes",
-            help="Drill each protection mode, and report what it costs and loses.",
+            help="Repeat the drill in five protection modes, from no durability (synchronous_commit = off) to "
+            "remote_apply, and report what each costs and loses.",
             rich_help_panel=options.WHAT,
         ),
     ] = False

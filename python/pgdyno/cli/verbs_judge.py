@@ -171,7 +171,11 @@ def history(
     ] = None,
     figures: Annotated[
         str | None,
-        typer.Option(help="Figures to follow. Default: TPS,p99.", metavar="NAME,...", rich_help_panel=options.OUTPUT),
+        typer.Option(
+            help="Figures to follow: TPS, mean, p50, p95, p99, p99.9, WAL/tx, reads/tx, CPU/tx, memory. Default: TPS,p99.",
+            metavar="NAME,...",
+            rich_help_panel=options.OUTPUT,
+        ),
     ] = None,
     fail_if: Annotated[
         str | None,

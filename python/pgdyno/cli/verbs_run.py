@@ -127,7 +127,13 @@ def capture(
         ),
     ] = 0.0,
     top: Annotated[
-        int, typer.Option(help="Largest number of scripts.", metavar="N", min=1, rich_help_panel=options.WHAT)
+        int,
+        typer.Option(
+            help="Write at most N scripts: those of the statements that took most time.",
+            metavar="N",
+            min=1,
+            rich_help_panel=options.WHAT,
+        ),
     ] = 30,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="Leave out statements that write.", rich_help_panel=options.SAFETY)
@@ -145,7 +151,7 @@ def capture(
     times: Annotated[
         float,
         typer.Option(
-            help="Speed relative to the captured rate.",
+            help="Drive the workload FACTOR times as fast as production did: 2 doubles the rate.",
             metavar="FACTOR",
             min=0.001,
             max=10_000,
