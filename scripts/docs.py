@@ -10,6 +10,7 @@ import argparse
 import ast
 import contextlib
 import hashlib
+import inspect
 import io
 import json
 import os
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 
@@ -27,6 +28,7 @@ ROOT = Path(__file__).parent.parent
 # The runs that are made up are the tests'.
 sys.path.insert(0, str(ROOT))
 
+from pgdyno import samples  # noqa: E402
 from pgdyno.report import summary, view  # noqa: E402
 from pgdyno.results.analysis import RunAnalysis  # noqa: E402
 from pgdyno.spec.experiment import Experiment  # noqa: E402
@@ -87,6 +89,22 @@ def schema() -> str:
     return json.dumps(Experiment.model_json_schema(), indent=2) + "\n"
 
 
+def sampled() -> str:
+    """Return the columns of all samples."""
+    out = ["# Samples", "", "Written by `make docs` from `pgdyno/samples.py`.", ""]
+    out += (inspect.getdoc(samples) or "").split("\n\n")[1].splitlines()
+    out += ["", "Each source is a table of `pgdyno sql`. Optional columns are absent where the server lacks them.", ""]
+    for source, of in samples.SAMPLES.items():
+        out += [f"## {source}", "", (inspect.getdoc(of) or "").replace("\n", " "), ""]
+        optional = {f.name for f in fields(of) if f.default is None}
+        out += ["| column | type |", "|---|---|"]
+        types = {int: "integer", float: "double", str: "text"}
+        for name, kind in samples.columns(source).items():
+            out.append(f"| {name} | {types[kind]}{', optional' if name in optional else ''} |")
+        out.append("")
+    return "\n".join(out)
+
+
 #: Each knows those before it, as far as it needs them.
 CRATES = ("base", "record", "script", "wire", "engine", "load", "tpcc", "ledger", "relay", "py")
 
@@ -117,6 +135,7 @@ def files() -> dict[Path, str]:
     return {
         REFERENCE / "command-line.md": command_line(),
         REFERENCE / "experiment.schema.json": schema(),
+        REFERENCE / "samples.md": sampled(),
         ROOT / "CONTRIBUTING.md": contributing(),
     }
 

@@ -23,6 +23,7 @@ from pgdyno.message import Message, message
 from pgdyno.store import reading, samples
 
 from tests.support.cli import SHORT, pgdyno
+from tests.support.columns import undeclared
 from tests.support.server import DEBIAN_15, Server
 from tests.support.tells import tells
 from tests.support.waiting import wait_until
@@ -60,6 +61,7 @@ def test_statements_are_counted_by_the_names_of_the_script(tmp_path: Path, proto
     done = pgdyno("run", file, "--embedded", "--protocol", protocol, "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
     trial = next(Path(done.json["path"]).glob("trials/*"))
+    assert undeclared(trial) == []
     rows = pq.read_table(trial / "samples" / "statements.parquet").to_pylist()
     by_line = {r["line"]: r for r in rows if r["script"]}
     assert len(by_line) == 2, rows

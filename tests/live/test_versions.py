@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli import SHORT, Result, pgdyno
+from tests.support.columns import undeclared
 from tests.support.server import DEBIAN_15, Server
 from tests.support.versions import programs
 
@@ -40,6 +41,7 @@ def test_supported_versions(major: int, tmp_path: Path) -> None:
         events = [json.loads(x) for f in trials(done) for x in (f / "events.jsonl").read_text().splitlines()]
         sources = ("waits", "snapshots", "standbys", "slots", "progress", "tables", "io", "statements", "pg_stat_")
         assert not [e for e in events if e["kind"] == "not_recorded" and e["text"].startswith(sources)]
+        assert [x for f in trials(done) for x in undeclared(f)] == []
 
 
 @pytest.mark.slow

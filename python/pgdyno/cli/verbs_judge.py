@@ -172,7 +172,8 @@ def history(
     figures: Annotated[
         str | None,
         typer.Option(
-            help="Figures to follow: TPS, mean, p50, p95, p99, p99.9, WAL/tx, reads/tx, CPU/tx, memory. Default: TPS,p99.",
+            help="Figures to follow: TPS, mean, p50, p95, p99, p99.9, WAL/tx, reads/tx, CPU/tx, memory. Default: "
+            "TPS,p99.",
             metavar="NAME,...",
             rich_help_panel=options.OUTPUT,
         ),
