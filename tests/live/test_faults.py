@@ -80,7 +80,7 @@ def test_foreign_tables_are_never_touched(server: Server, database: str, tmp_pat
     server.sql("create table pgbench_accounts (precious int); insert into pgbench_accounts values (1)", dbname=database)
     info = server.conninfo(dbname=database)
     refused(
-        "already has pgbench_accounts, which pgdyno did not make",
+        "already has pgbench_accounts, which pgdyno did not create",
         "--force",
         code=3,
         args=("--target", info, "--runs", tmp_path),
@@ -107,7 +107,7 @@ def test_what_writes_is_left_out_where_the_target_only_reads(server: Server, dat
     done = pgdyno("run", tmp_path / "t.toml", *SHORT, "--target", info, "--runs", tmp_path)
     assert (
         done.code == 3
-        and "it only reads, and w writes" in done.err
+        and tells(done.err, "error-writes-to-read-only", workloads="w")
         and tells(done.err, "remedy-name-primary-target-or-workload")
     ), done.err
 
@@ -321,7 +321,7 @@ def test_nonsense_on_the_command_line() -> None:
         (("run", "nosuch"), ("there is no experiment", "quick")),
         (("run", "/no/such.toml"), ("cannot read /no/such.toml",)),
         (("run", "quick", "--clients", "a,b"), ("--clients", "not a list of numbers")),
-        (("run", "quick", "--clients", "0"), ("--clients", "greater than or equal to 1")),
+        (("run", "quick", "--clients", "0"), ("--clients", "at least 1")),
         (("run", "quick", "--hot-set", "2"), ("--hot-set",)),
         (("run", "quick", "--protocol", "carrier-pigeon"), ("--protocol",)),
         (("run", "quick", "--rate", "1e300"), ("--rate",)),

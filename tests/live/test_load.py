@@ -199,7 +199,7 @@ def test_a_dataset_that_is_there_is_found_and_one_of_another_size_replaced(clust
     cluster.sql("drop table pgbench_tellers; create table pgbench_tellers (mine text)")
     cluster.stop()
     refused = direct(cluster, "tpcb", "--scale=1")
-    assert refused.code == 3 and "already has pgbench_tellers, which pgdyno did not make" in refused.err
+    assert refused.code == 3 and tells(refused.err, "error-exists-not-ours", tables="pgbench_tellers")
     cluster.start()
     assert cluster.sql("select count(*) from pgbench_accounts") == [(200_000,)]
     cluster.sql("drop table pgbench_accounts, pgbench_branches, pgbench_tellers, pgbench_history")

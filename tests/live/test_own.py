@@ -237,7 +237,7 @@ def test_a_wrong_filling_says_which(
     if change[0] == ":x":
         # A script that asks for what is not there.
         (shop.parent / "look.sql").write_text("SELECT :missing_first FROM orders;")
-        words = "a script asks for :missing_first"
+        words = "a script uses :missing_first"
     shop.write_text(EXPERIMENT.replace(*change))
     done = run(shop, server, database)
     assert done.code == 2 and words in done.err, done.err

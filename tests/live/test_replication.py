@@ -230,7 +230,7 @@ def test_a_pgdyno_that_is_killed_leaves_what_repair_ends(make: Maker) -> None:
         victim.wait()
         half_done = json.loads((folder / "replication.json").read_text()).get("unfinished")
         if half_done:
-            assert any("was begun and not ended" in t for t in status(folder)["troubles"])
+            assert any(tells(t, "leftover-operation") for t in status(folder)["troubles"])
         repaired = pgdyno("cluster", "repair", folder)
         assert repaired.code == 0, repaired.err
         assert status(folder)["troubles"] == []
@@ -273,7 +273,7 @@ def test_a_half_rewound_member_is_not_started(make: Maker) -> None:
     ReplicatedCluster(folder).member("node3").begin_rewinding()
     started = pgdyno("cluster", "start", folder)
     assert started.code == 1 and "node3 cannot go on as it is" in started.err + started.out
-    assert any("pg_rewind of node3 was cut off" in t for t in status(folder)["troubles"])
+    assert any(tells(t, "leftover-rewind", member="node3") for t in status(folder)["troubles"])
     assert pgdyno("cluster", "repair", folder).code == 0
     assert status(folder)["troubles"] == [] and everywhere(folder, "select a from t") == [[(1,)]] * 3
 
@@ -284,7 +284,7 @@ def test_an_unfinished_snapshot_is_removed_by_the_next(make: Maker) -> None:
     left = archives.snapshots_of(folder) / "20260101-000000-node2" / "data"
     left.mkdir(parents=True)
     (left / "PG_VERSION").write_text("18\n")
-    assert any("1 snapshot without an end" in t for t in status(folder)["troubles"])
+    assert any(tells(t, "leftover-snapshots-one", n=1) for t in status(folder)["troubles"])
     assert pgdyno("cluster", "snapshot", folder).code == 0
     assert status(folder)["troubles"] == []
     assert [s.parent.parent == left.parent.parent for s in archives.snapshots_of(folder).glob("*/data")] == [True]
@@ -408,7 +408,7 @@ def test_links_are_slow_or_cut_while_a_command_runs(make: Maker) -> None:
         wait_until(lambda: conn.execute(waits).fetchone() == (1,), 20)
         time.sleep(0.5)
         assert conn.execute(waits).fetchone() == (1,) and committing.is_alive()
-    assert any("the link between node1 and node2 is cut" in t for t in status(folder)["troubles"])
+    assert any(tells(t, "leftover-link", one="node1", other="node2") for t in status(folder)["troubles"])
     refused = pgdyno("drill", folder, "--rounds", 1, "--runs", folder.parent)
     assert refused.code == 4 and "node2 is cut" in refused.err, refused.err
     process.send_signal(signal.SIGINT)
@@ -451,7 +451,7 @@ def test_standbys_that_are_there_are_measured(make: Maker, tmp_path: Path) -> No
     )
     done = pgdyno("run", "quick", "--target", standby, *words, "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
-    assert "is a standby: it only reads, so workloads that write are left out: read-write" in done.err
+    assert tells(done.err, "progress-left-out", workloads="read-write")
     assert {t["workload"] for t in done.json["trials"]} == {"read-only"}
 
 
