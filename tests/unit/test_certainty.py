@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pgdyno._core import Histogram
-from pgdyno.analysis.quantiles import mean_half_width, quantile_band
+from pgdyno.analysis.quantiles import mean_half_width, mean_half_width_over, quantile_band
+from pgdyno.analysis.spread import student_975
 from pgdyno.model import StatementLatency, TrialSummary
 from pgdyno.run.certainty import with_half_widths
 from pgdyno.store import hlog
@@ -160,3 +164,20 @@ def test_a_slow_drain_is_no_trend(tmp_path: Path) -> None:
     rows[-1] = replace(rows[-1], mean_ns=100 * rows[0].mean_ns)
     summary = summary_of(merged[hlog.TRANSACTION], merged[hlog.statement(0)])
     assert with_half_widths(summary, rows, tmp_path / "latency.hlog", merged).latency.half_widths
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 10**9), st.floats(0, 1e12, allow_nan=False)).map(lambda x: (x[0], x[0] * x[1] / 1e12)),
+        min_size=2,
+        max_size=9,
+    )
+)
+def test_the_deviation_of_repetitions_is_exact(found: list[tuple[int, float]]) -> None:
+    """The deviation is that of `statistics.stdev`, which computes with fractions."""
+    counts, sums = [float(n) for n, _ in found], [s for _, s in found]
+    half = mean_half_width_over(counts, sums)
+    ratio, size = math.fsum(sums) / math.fsum(counts), math.fsum(counts) / len(counts)
+    parts = [(s - ratio * n) / size for n, s in zip(counts, sums, strict=True)]
+    exact = student_975(len(counts) - 1) * statistics.stdev(parts) / math.sqrt(len(counts))
+    assert half == pytest.approx(exact, rel=1e-9, abs=1e-15)

@@ -6,7 +6,6 @@ See docs/math.md, Series, for the formulas.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 
 import numpy as np
@@ -57,8 +56,11 @@ def mean_half_width_over(counts: Sequence[float], sums: Sequence[float]) -> floa
         return None
     ratio, size = math.fsum(sums) / total, total / len(counts)
     parts = [(s - ratio * n) / size for n, s in zip(counts, sums, strict=True)]
-    # About zero by construction; the deviation is that of repetitions.
-    return student_975(len(counts) - 1) * statistics.stdev(parts) / math.sqrt(len(counts))
+    # The parts lie about zero by construction, so the plain formula loses no digits. `statistics.stdev` computes with
+    # fractions, which was a tenth of the time of a report of ten thousand trials.
+    mean = math.fsum(parts) / len(parts)
+    deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in parts) / (len(parts) - 1))
+    return student_975(len(counts) - 1) * deviation / math.sqrt(len(counts))
 
 
 def quantile_band_over(counts: Sequence[float], below: Sequence[float]) -> tuple[float, float] | None:
