@@ -15,6 +15,7 @@ from pgdyno.spec import load
 
 from tests.support.cli import SHORT, pgdyno
 from tests.support.server import Server
+from tests.support.tells import tells
 
 PASSWORDS = (
     "host=h password=hunter2",
@@ -37,7 +38,7 @@ def test_a_password_is_seen_however_it_is_spelled(text: str) -> None:
         + text
         + '"\n[workloads.w]\nscripts = [{ text = "SELECT 1;" }]\n'
     )
-    with pytest.raises(UsageError, match="a password does not belong into a file") as e:
+    with pytest.raises(UsageError, match="do not write a password into this file") as e:
         load.parse(toml, "x.toml")
     assert "hunter2" not in str(e.value)
 
@@ -58,7 +59,9 @@ def test_what_holds_none_is_taken(text: str) -> None:
 )
 def test_messages_do_not_quote_what_cannot_be_read(text: str) -> None:
     done = pgdyno("run", "quick", "--target", text)
-    assert done.code == 2 and "--target is not a connection string" in done.err and "libpq" in done.err, done.err
+    assert (
+        done.code == 2 and tells(done.err, "error-not-connection-string", named="--target") and "libpq" in done.err
+    ), done.err
     assert "hunter2" not in done.err + done.out
 
 

@@ -162,7 +162,7 @@ def test_a_server_that_dies_in_a_duet_is_said(tmp_path: Path) -> None:
     os.kill(mains[-1].pid, signal.SIGKILL)
     _, err = process.communicate(timeout=60)
     assert process.returncode not in (0, 70), err
-    assert "the server has died" in err or "lost" in err
+    assert tells(err, "error-server-has-died") or "lost" in err
     (run,) = tmp_path.glob("runs/*")
     assert all(t.summary is not None for t in reading.read(run).trials), "what was measured is there"
     assert json.loads((run / "manifest.json").read_text())["error"]

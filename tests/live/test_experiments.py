@@ -377,7 +377,7 @@ def test_a_bad_conninfo_is_named_where_it_stands(tmp_path: Path) -> None:
     file = tmp_path / "made.toml"
     file.write_text(HEAD + '[targets.db]\nconninfo = "host=/nowhere what"\n' + RUN)
     done = pgdyno("run", file, "-q", "--runs", tmp_path / "runs")
-    assert done.code == 2 and "targets.db.conninfo is not a connection string" in done.err
+    assert done.code == 2 and tells(done.err, "error-not-connection-string", named="targets.db.conninfo")
 
 
 def test_what_another_role_does_is_work_that_matters(server: Server, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def only_run(runs: Path) -> Path:
         (("--set", "shared_bufers=1GB"), 2, "did you mean shared_buffers?"),
         (("--vary", "work_mem"), 2, '--vary: "work_mem" is not of the form NAME=A,B'),
         (("--vary", "work_mem=4MB"), 2, "one value is no comparison"),
-        (("--hot-set", "10"), 2, "10% is --hot-set 0.1"),
+        (("--hot-set", "10"), 2, "for 10% give --hot-set 0.1"),
         (("--clients", "5000000"), 2, "--clients"),
         (("--clients", "90000"), 5, "90,000 clients need 90,200 file descriptors, and the limit is 4,096"),
     ],
@@ -335,7 +335,7 @@ def test_a_crash_of_the_managed_server_is_told(tmp_path: Path) -> None:
         with contextlib.suppress(psutil.NoSuchProcess):
             victim.kill()
     _, err = process.communicate(timeout=60)
-    assert process.returncode == 4 and "the server has died" in err and "Traceback" not in err
+    assert process.returncode == 4 and tells(err, "error-server-has-died") and "Traceback" not in err
     data = reading.read(only_run(tmp_path))
     assert data.trials[0].state == "failed" and data.series[1]
     assert left_behind() == before

@@ -13,7 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from pgdyno import _core, engine, i18n
+from pgdyno import _core, engine
 from pgdyno.cluster import target as targets
 from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, checked
 
@@ -164,33 +164,36 @@ def test_every_condition_of_the_standard_is_there() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("title", "sql"),
+    ("name", "sql"),
     [
-        ("100,000 items", "delete from tpcc_item where i_id = 7"),
-        ("rows of stock", "delete from tpcc_stock where (s_w_id, s_i_id) = (2, 7)"),
-        ("3,000 customers", "delete from tpcc_history where (h_w_id, h_d_id, h_c_id) = (2, 3, 7)"),
-        ("has one order", "update tpcc_orders set o_c_id = 1 where (o_w_id, o_d_id) = (2, 3) and o_id < 9"),
-        ("the last 900", "update tpcc_orders set o_carrier_id = null where (o_w_id, o_d_id, o_id) = (2, 3, 7)"),
-        ("amount 0", "update tpcc_order_line set ol_quantity = 6 where (ol_w_id, ol_d_id, ol_o_id) = (2, 3, 7)"),
-        ("is ORIGINAL", "update tpcc_item set i_data = 'plain' where i_id % 5 = 0"),
-        ("bad credit", "update tpcc_customer set c_balance = 0 where (c_w_id, c_d_id, c_id) = (2, 3, 7)"),
-        ("last name", "update tpcc_customer set c_last = 'SMITH' where (c_w_id, c_d_id, c_id) = (2, 3, 7)"),
-        ("zip codes", "update tpcc_district set d_zip = '123' where (d_w_id, d_id) = (2, 3)"),
-        ("texts as long", "update tpcc_stock set s_dist_07 = 'short' where (s_w_id, s_i_id) = (2, 7)"),
-        ("texts as long", "update tpcc_customer set c_phone = '123' where (c_w_id, c_d_id, c_id) = (2, 3, 7)"),
-        ("texts as long", "update tpcc_order_line set ol_dist_info = '' where (ol_w_id, ol_d_id, ol_o_id) = (2, 3, 7)"),
-        ("10 to 100 pieces", "update tpcc_stock set s_ytd = 1 where (s_w_id, s_i_id) = (2, 7)"),
+        ("rows-items", "delete from tpcc_item where i_id = 7"),
+        ("rows-warehouse", "delete from tpcc_stock where (s_w_id, s_i_id) = (2, 7)"),
+        ("rows-district", "delete from tpcc_history where (h_w_id, h_d_id, h_c_id) = (2, 3, 7)"),
+        ("orders", "update tpcc_orders set o_c_id = 1 where (o_w_id, o_d_id) = (2, 3) and o_id < 9"),
+        ("new-orders", "update tpcc_orders set o_carrier_id = null where (o_w_id, o_d_id, o_id) = (2, 3, 7)"),
+        ("order-lines", "update tpcc_order_line set ol_quantity = 6 where (ol_w_id, ol_d_id, ol_o_id) = (2, 3, 7)"),
+        ("original", "update tpcc_item set i_data = 'plain' where i_id % 5 = 0"),
+        ("credit", "update tpcc_customer set c_balance = 0 where (c_w_id, c_d_id, c_id) = (2, 3, 7)"),
+        ("last-names", "update tpcc_customer set c_last = 'SMITH' where (c_w_id, c_d_id, c_id) = (2, 3, 7)"),
+        ("beginnings", "update tpcc_district set d_zip = '123' where (d_w_id, d_id) = (2, 3)"),
+        ("texts", "update tpcc_stock set s_dist_07 = 'short' where (s_w_id, s_i_id) = (2, 7)"),
+        ("texts", "update tpcc_customer set c_phone = '123' where (c_w_id, c_d_id, c_id) = (2, 3, 7)"),
+        ("texts", "update tpcc_order_line set ol_dist_info = '' where (ol_w_id, ol_d_id, ol_o_id) = (2, 3, 7)"),
+        ("stock", "update tpcc_stock set s_ytd = 1 where (s_w_id, s_i_id) = (2, 7)"),
         # What is not there is not right either.
-        ("texts as long", "update tpcc_customer set c_first = null where (c_w_id, c_d_id, c_id) = (2, 3, 7)"),
-        ("texts as long", "update tpcc_history set h_date = null where (h_w_id, h_d_id, h_c_id) = (2, 3, 7)"),
-        ("zip codes", "update tpcc_district set d_zip = null where (d_w_id, d_id) = (2, 3)"),
-        ("bad credit", "update tpcc_customer set c_since = null where (c_w_id, c_d_id, c_id) = (2, 3, 7)"),
-        ("the last 900", "update tpcc_orders set o_all_local = 0 where (o_w_id, o_d_id, o_id) = (2, 3, 7)"),
-        ("amount 0", "update tpcc_order_line set ol_delivery_d = now() where (ol_w_id, ol_d_id, ol_o_id) = (2, 3, 7)"),
+        ("texts", "update tpcc_customer set c_first = null where (c_w_id, c_d_id, c_id) = (2, 3, 7)"),
+        ("texts", "update tpcc_history set h_date = null where (h_w_id, h_d_id, h_c_id) = (2, 3, 7)"),
+        ("beginnings", "update tpcc_district set d_zip = null where (d_w_id, d_id) = (2, 3)"),
+        ("credit", "update tpcc_customer set c_since = null where (c_w_id, c_d_id, c_id) = (2, 3, 7)"),
+        ("new-orders", "update tpcc_orders set o_all_local = 0 where (o_w_id, o_d_id, o_id) = (2, 3, 7)"),
+        (
+            "order-lines",
+            "update tpcc_order_line set ol_delivery_d = now() where (ol_w_id, ol_d_id, ol_o_id) = (2, 3, 7)",
+        ),
     ],
 )
-def test_what_is_wrong_from_the_beginning_is_found(loaded: str, title: str, sql: str) -> None:
-    (condition,) = [c for c in POPULATION if title in i18n.text(c.text)]
+def test_what_is_wrong_from_the_beginning_is_found(loaded: str, name: str, sql: str) -> None:
+    (condition,) = [c for c in POPULATION if c.id == f"condition-initial-{name}"]
     with psycopg.connect(loaded) as conn:
         assert all(c.holds for c in checked(conn, 1, [condition]))
         conn.execute(sql.encode())

@@ -462,7 +462,7 @@ def test_what_a_fault_did_to_the_speed_is_told() -> None:
     v = verdict.judge_rounds([found])
     said = " ".join(reports.words(words.timing(v, Options())))
     assert "3,000 before the fault, 75 until all were served again, 300 behind that" in said, said
-    assert "1 round did not reach 90% of the commits/s of before within the 8.0 s" in said, said
+    assert tells(said, "drill-not-recovered", rounds="1 round", seconds="8.0"), said
 
 
 def test_who_was_never_served_waited_at_least_so_long() -> None:

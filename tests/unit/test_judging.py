@@ -25,6 +25,7 @@ from pgdyno.store import reading
 from scipy.stats import norm
 
 from tests.support import reports, synthetic
+from tests.support.tells import tells
 
 Array = np.ndarray
 
@@ -572,7 +573,7 @@ def test_a_configuration_that_few_runs_have_does_not_decide_for_the_others(tmp_p
     found = runs.compare_runs(*sides, ["TPS"])
     (row,) = found.rows
     assert row.pair.a.clients == 4 and row.comparison.verdict is Verdict.SLOWER
-    assert any("c=8 is left out" in w for w in reports.words(found.warnings))
+    assert any(tells(w, "warn-left-out", name="c=8") for w in reports.words(found.warnings))
 
 
 def test_single_starts_have_no_allowance_for_runs(tmp_path: Path) -> None:

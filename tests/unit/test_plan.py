@@ -29,6 +29,7 @@ from pgdyno.stream.stream import RunStream
 from tests.support import synthetic
 from tests.support.cli import pgdyno
 from tests.support.mistakes import mistakes
+from tests.support.tells import tells
 
 HEAD = 'name = "x"\ntitle = "X"\n[workloads.a]\nscripts = [{ builtin = "select-only" }]\n'
 
@@ -345,7 +346,7 @@ def test_plan_takes_whatever_run_takes() -> None:
 def test_what_is_too_short_for_a_duet_is_said_with_what_would_do() -> None:
     words = ("plan", "quick", "--embedded", "--vary", "synchronous_commit=on,off")
     short = pgdyno(*words, "--duration", "3")
-    assert short.code == 0 and "Trials of 3 s are too short" in short.err, short.err
+    assert short.code == 0 and tells(short.err, "run-too-short", seconds="3"), short.err
     advised = re.search(r"--duration (\d+) makes it a duet", short.err)
     assert advised and "order duet" in " ".join(pgdyno(*words, "--duration", advised[1]).out.split())
     assert "order random" in " ".join(short.out.split()) and "5 starts of the servers" in short.out

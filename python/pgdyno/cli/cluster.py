@@ -189,7 +189,7 @@ def restore(name: str, folder: Path, store: Path | None, pg_bin: Path | None) ->
         began = time.monotonic()
         cluster.prepare()
         try:
-            with _watching("restore") as watch:
+            with _watching("restore-cluster") as watch:
                 copied = shelf.restore(name, cluster.data, cluster.account, watch)
             directory = datadir.DataDirectory(data, int((data / "PG_VERSION").read_text()), cluster.account)
             programs = binaries.for_major(cluster.account, cluster.base / "programs", directory.major, pg_bin)

@@ -25,7 +25,7 @@ def snapshot(folder: Path, keep: int | None) -> int:
     with at_work(folder) as cluster, watching("snapshot") as watch:
         if fails := archives.failing(cluster.primary.local):
             raise ClusterError(fails, msg("remedy-mend-archive-first-snapshot-needs"))
-        found = flashback.take(cluster, lambda n: watch("a standby", n))
+        found = flashback.take(cluster, lambda n: watch("", n))
         pruned = None if keep is None else flashback.prune(cluster, keep)
     how = (
         msg("cluster-shared", size=size(found.shared_bytes))

@@ -50,12 +50,20 @@ def _loading(p: DatasetProgress, seconds: float) -> list[Text]:
     return parts
 
 
+#: Steps of a flashback, by their name in the stream.
+_FLASHBACK = {"copy": message("phase-flashback-copy"), "replay": message("phase-flashback-replay")}
+#: Phases that are no part of loading.
+_OF_CLUSTERS = {"snapshot", "restore-cluster"}
+
+
 def _phase(p: DatasetProgress) -> Text:
     """Return the name of a phase of loading."""
+    if (step := _FLASHBACK.get(p.member)) is not None and p.phase == "flashback":
+        return step
     phase = Message(f"phase-{p.phase}")
     if p.member:
         return message("progress-member", phase=phase, member=Name(p.member))
-    return message("progress-load", phase=phase)
+    return message("progress-load", phase=phase) if p.phase not in _OF_CLUSTERS else phase
 
 
 def _tps(plan_tps: float, p99_ns: float) -> Message:

@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 
 from pgdyno import i18n
-from pgdyno.message import Argument, Message
+from pgdyno.message import Argument, Message, counted
 from pgdyno.tpcc.schema import named
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -331,7 +331,7 @@ POPULATION = [
 
 def warehouse_range(count: int) -> Condition:
     """Restrict a condition to the warehouses of each set."""
-    return _count("condition-initial-warehouses", str(count), "select count(*) n from {warehouse}", n=count)
+    return _count(counted("n-warehouses", count).id, str(count), "select count(*) n from {warehouse}", n=count)
 
 
 def checked(
