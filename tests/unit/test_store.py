@@ -8,6 +8,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pgdyno import i18n
 from pgdyno._core import Histogram
 from pgdyno.errors import LocalError, RefusedError, UsageError
@@ -450,3 +452,28 @@ def test_texts_of_a_record_are_written_in_each_language(tmp_path: Path) -> None:
     assert texts.restored("words", {"id": "of-another-version", "args": {}}) == Name("words")
     assert texts.restored("words", {"id": "gap-given-up", "args": {}}) == Name("words")
     assert texts.restored("words", [1]) == Name("words") and texts.restored("") is None
+
+
+_KEYS = ("id", "args", "items", "mark", "value", "unit", "mean")
+_PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "x", "gap-given-up", "line", "ms"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.fixed_dictionaries(
+            {}, optional=dict.fromkeys(("id", "args", "items", "mark", "value", "unit", "mean"), inner)
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(_PLAIN)
+def test_damaged_texts_are_read_in_english(data: Any) -> None:
+    """Whatever a record holds in place of a message, its English text is there, and any language can be written."""
+    found = texts.restored("words", data)
+    assert found is not None and all(isinstance(i18n.text(found, lang), str) for lang in i18n.LANGUAGES)
+
+
+def test_a_message_without_arguments_is_damage() -> None:
+    for args in ([1], 5, "x", None, {"what": {"value": float("inf"), "unit": "count", "digits": None}}):
+        assert i18n.text(texts.restored("words", {"id": "gap-of", "args": args}) or Name("")) == "words"

@@ -33,7 +33,8 @@ def restored(written: str, data: Any = None) -> Text | None:
         try:
             text = text_from(data)
             i18n.text(text)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError):
+            # Whatever a file holds that was changed by hand.
             return Name(written)
         return text
     return Name(written) if written else None
