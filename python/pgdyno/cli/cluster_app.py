@@ -8,10 +8,11 @@ from typing import Annotated
 
 import typer
 
-from pgdyno.cli.help import Command
+from pgdyno.cli.help import Command, Group
 from pgdyno.errors import UsageError, msg
 
 cluster = typer.Typer(
+    cls=Group,
     help="Create and manage clusters and templates of loaded servers.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -295,10 +296,10 @@ def snapshot(
         from pgdyno.cli import flashback
 
         if name or store or online or pg_bin:
-            raise typer.BadParameter("the snapshot of a standby is kept in the cluster's folder, and takes no options")
+            raise UsageError(msg("usage-standby-options"))
         raise typer.Exit(flashback.snapshot(folder, keep))
     if keep is not None:
-        raise typer.BadParameter("--keep goes with snapshots of a cluster with standbys")
+        raise UsageError(msg("usage-keep-standbys"))
     from pgdyno.cli import cluster as verb
 
     raise typer.Exit(verb.snapshot(folder, name, store, online, pg_bin, user))

@@ -1,14 +1,23 @@
-"""Help texts: options by group, and examples of each command."""
+"""Commands whose help has groups of options and examples, in the language of the output.
+
+English texts stand where a command or an option is declared, Chinese ones in the catalogue's `help.ftl`.
+"""
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
+from pgdyno.cli import mistakes, streams
 from pgdyno.cli.options import PANELS
+from pgdyno.errors import UsageError, msg
+from pgdyno.message import Message, Name, listed, message
 
 #: Commands to type, by the command's path.
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
@@ -81,6 +90,140 @@ DEPRECATED = ("--with", "--until", "--plan")
 _REST = "Options"
 
 
+class _Helped:
+    """Help and mistakes of a command or a group of commands."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read arguments. Raise UsageError."""
+        try:
+            return super().parse_args(ctx, args)  # type: ignore[misc, no-any-return]
+        except Exception as e:
+            if not mistakes.is_usage(e):
+                raise
+            raise mistakes.explained(e, ctx) from e
+
+    def format_usage(self, ctx: Any, formatter: Any) -> None:
+        """Write the usage line."""
+        pieces = " ".join(self.collect_usage_pieces(ctx))  # type: ignore[attr-defined]
+        formatter.write_usage(ctx.command_path, pieces, prefix=f"{_text('help-usage', 'Usage:')} ")
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        """Write what the command does."""
+        text = _text(command_id(ctx), inspect.cleandoc(self.help or ""))  # type: ignore[attr-defined]
+        if text:
+            formatter.write_paragraph()
+            with formatter.indentation():
+                _paragraph(formatter, text)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then options by group; those of no group come last."""
+        arguments: list[tuple[str, str]] = []
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):  # type: ignore[attr-defined]
+            record = param.get_help_record(ctx)
+            if record is None:
+                continue
+            names, text = record[0], _described(ctx, param, record[1])
+            for old in DEPRECATED:
+                names = names.replace(f", {old}", "")
+            if param.param_type_name == "argument":
+                arguments.append((names.partition(" <")[0], text))
+            else:
+                groups.setdefault(getattr(param, "rich_help_panel", None) or _REST, []).append((names, text))
+        if arguments:
+            with _section(formatter, _text("help-arguments", "Arguments")):
+                _definitions(formatter, arguments)
+        own = [p for p in groups if p not in (*PANELS, _REST)]
+        for panel in (*PANELS[:1], *own, *PANELS[1:], _REST):
+            if panel not in groups:
+                continue
+            with _section(formatter, _text(f"help-panel-{panel.lower().replace(' ', '-')}", panel)):
+                _definitions(formatter, groups[panel])
+
+
+class Command(_Helped, TyperCommand):
+    """A command whose help has groups of options and examples."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples."""
+        examples = EXAMPLES.get(_path(ctx), ())
+        if not examples:
+            return
+        formatter.write_paragraph()
+        formatter.write(f"{_text('help-examples', 'Examples:')}\n")
+        for line in examples:
+            formatter.write(f"  {line}\n")
+
+
+class Group(_Helped, TyperGroup):
+    """A group of commands, with a line of help for each."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the options, then the commands."""
+        super().format_options(ctx, formatter)
+        self.format_commands(ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a line for each command."""
+        rows = []
+        for name, command in self.commands.items():
+            path = f"{command_id(ctx)}-{name}"
+            english = command.short_help or inspect.cleandoc(command.help or "").partition("\n\n")[0]
+            rows.append((name, _text(f"{path}-short", "") or _first_sentence(_text(path, english))))
+        with _section(formatter, _text("help-commands", "Commands")):
+            _definitions(formatter, rows)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the exit codes."""
+        if self.epilog:
+            formatter.write_paragraph()
+            _paragraph(formatter, _text("help-exit-codes", inspect.cleandoc(self.epilog)))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return the command that is named first. Raise UsageError for an unknown one."""
+        if args[0] in self.commands or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        near = get_close_matches(args[0], self.commands)
+        raise UsageError(
+            msg("usage-no-command", command=args[0]),
+            msg("remedy-did-mean", names=near[0]) if near else mistakes.see_help(ctx),
+        )
+
+
+def command_id(ctx: Any) -> str:
+    """Return the id of a command's help: `help-cluster-create`."""
+    return "-".join(["help", *_path(ctx).split()])
+
+
+def option_ids(path: str, name: str) -> tuple[str, str]:
+    """Return the ids of an option's help: that of this command alone, and that of every command."""
+    name = name.strip("_").replace("_", "-")
+    return "-".join(["option", *path.split(), name]), f"option-{name}"
+
+
+def _path(ctx: Any) -> str:
+    """Return the command as it is typed after `pgdyno`."""
+    return str(ctx.command_path.partition(" ")[2])
+
+
+def _described(ctx: Any, param: Any, english: str) -> str:
+    """Return the help of an option with its default and range in words. `english` is the parser's text of it."""
+    is_argument = param.param_type_name == "argument"
+    if not _is_translated():
+        english = _without_ranges(english)
+        return english.replace("  [required]", "") if is_argument else english
+    own, common = option_ids(_path(ctx), param.name)
+    text = _text(own, "") or _text(common, param.help or "") if param.name != "help" else _text("help-help", english)
+    notes = []
+    if param.default not in (None, False, "", ()) and not getattr(param, "is_flag", False):
+        notes.append(message("help-default", value=Name(str(param.default))))
+    if getattr(param, "min", None) is not None and param.max is not None:
+        notes.append(message("help-range", low=Name(f"{param.min:g}"), high=Name(f"{param.max:g}")))
+    if param.required and not is_argument:
+        notes.append(message("help-required"))
+    return text + (_text_of(message("help-notes", notes=listed(notes, "semicolon"))) if notes else "")
+
+
 def _without_ranges(text: str) -> str:
     """Return a help text without lower bounds, and with other ranges in words."""
     text = re.sub(r"(\[|; )x>=[\d.]+", r"\1", text)
@@ -88,41 +231,54 @@ def _without_ranges(text: str) -> str:
     return text.replace("; ]", "]").removesuffix("  []")
 
 
-class Command(TyperCommand):
-    """A command whose help has groups of options and examples."""
+def _first_sentence(text: str) -> str:
+    return re.split(r"(?<=[。])|(?<=\.) ", text)[0]
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments, then options by group; those of no group come last."""
-        arguments: list[tuple[str, str]] = []
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
-            if record is None:
-                continue
-            names, text = record
-            for old in DEPRECATED:
-                names = names.replace(f", {old}", "")
-            record = (names, _without_ranges(text))
-            if param.param_type_name == "argument":
-                arguments.append((names.partition(" <")[0], text.replace("  [required]", "")))
-            else:
-                groups.setdefault(getattr(param, "rich_help_panel", None) or _REST, []).append(record)
-        if arguments:
-            with formatter.section("Arguments"):
-                formatter.write_dl(arguments)
-        own = [p for p in groups if p not in (*PANELS, _REST)]
-        for panel in (*PANELS[:1], *own, *PANELS[1:], _REST):
-            if panel not in groups:
-                continue
-            with formatter.section(panel):
-                formatter.write_dl(groups[panel])
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the examples."""
-        examples = EXAMPLES.get(ctx.command_path.partition(" ")[2], ())
-        if not examples:
-            return
-        formatter.write_paragraph()
-        formatter.write("Examples:\n")
-        for line in examples:
-            formatter.write(f"  {line}\n")
+def _is_translated() -> bool:
+    from pgdyno import i18n
+
+    return (streams.language or i18n.chosen(None)) != "en"
+
+
+def _text(id: str, english: str) -> str:
+    """Return the help of that id in the language of the output; in English, and where it has none, `english`."""
+    if not _is_translated():
+        return english
+    from pgdyno import i18n
+
+    return i18n.catalogue("zh").get(id, english)
+
+
+def _text_of(m: Message) -> str:
+    from pgdyno import i18n
+
+    return i18n.text(m, "zh")
+
+
+@contextmanager
+def _section(formatter: Any, title: str) -> Iterator[None]:
+    with formatter.section(title):
+        yield
+
+
+def _paragraph(formatter: Any, text: str) -> None:
+    if not _is_translated():
+        formatter.write_text(text)
+        return
+    from pgdyno.cli.wide import wrapped
+
+    indent = " " * formatter.current_indent
+    for line in wrapped(text, formatter.width - len(indent)):
+        formatter.write(f"{indent}{line}\n")
+
+
+def _definitions(formatter: Any, rows: Iterable[tuple[str, str]]) -> None:
+    """Write names and their texts in two columns."""
+    if not _is_translated():
+        formatter.write_dl(list(rows))
+        return
+    from pgdyno.cli.wide import columns
+
+    for line in columns(list(rows), formatter.width - formatter.current_indent, longest_name=30):
+        formatter.write(f"{'':{formatter.current_indent}}{line}\n")

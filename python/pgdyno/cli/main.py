@@ -7,10 +7,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from pgdyno.cli import streams, verbs_drill, verbs_judge, verbs_load, verbs_run
+from pgdyno.cli import options, streams, verbs_drill, verbs_judge, verbs_load, verbs_run
 from pgdyno.cli.cluster_app import cluster
-from pgdyno.cli.help import SHORT, Command
-from pgdyno.cli.options import language
+from pgdyno.cli.help import SHORT, Command, Group
 from pgdyno.cli.tpcc_app import tpcc
 
 #: What EAGAIN is about where a process or a thread is started.
@@ -26,6 +25,7 @@ permissions); 6 a condition of --fail-if is true; 70 defect of pgdyno; 130 Ctrl-
 
 app = typer.Typer(
     name="pgdyno",
+    cls=Group,
     help="A dynamometer for PostgreSQL: how fast it is, what limits it, and whether that answer can be trusted.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
@@ -62,7 +62,7 @@ def common(
     from pgdyno.cluster import registry
 
     if lang is not None:
-        language(lang)
+        options.language(lang)
     # Whoever only asks for help changes nothing.
     if not registry.is_empty() and not {"-h", "--help"} & set(sys.argv):
         from pgdyno.cluster import leftovers
@@ -114,6 +114,7 @@ def entry() -> NoReturn:
 
     streams.prepare()
     streams.clean_warnings()
+    streams.language = options.asked_for(sys.argv[1:])
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pgdyno.cli import streams
+from pgdyno.errors import UsageError, msg
+from pgdyno.units import Quantity
 
 #: Groups of options in --help, in this order.
 WHAT, SERVER, MEASURING, SAFETY, OUTPUT = (
@@ -74,13 +78,13 @@ _UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 
 
 def seconds(text: str) -> float:
-    """Return a time in seconds: 60, 90s, 10m. Raise BadParameter."""
+    """Return a time in seconds: 60, 90s, 10m. Raise UsageError."""
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?([a-z]*)", text.strip())
     if match is None or match[2] not in _UNITS:
-        raise typer.BadParameter(f'"{text}" is no time. Write seconds, or a number with ms, s, m or h: 60, 90s, 10m.')
+        raise UsageError(msg("usage-no-time", text=text), msg("remedy-time"))
     found = float(match[1]) * _UNITS[match[2]]
     if found < _SHORTEST_S:
-        raise typer.BadParameter(f'"{text}" is too short: at least {_SHORTEST_S:g} s.')
+        raise UsageError(msg("usage-time-short", text=text, least=Quantity(_SHORTEST_S, "duration")))
     return found
 
 
@@ -284,10 +288,17 @@ Details = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=OUTPUT)]
 
 
+def asked_for(arguments: Sequence[str]) -> str | None:
+    """Return the language that a command line asks for, before it is read: help and mistakes are written in it."""
+    from pgdyno.i18n import LANGUAGES
+
+    pairs = [*pairwise(arguments), *(x.partition("=")[::2] for x in arguments)]
+    return next((value for name, value in pairs if name == "--lang" and value in LANGUAGES), None)
+
+
 def language(lang: str | None) -> str:
     """Return the language of the output: the one given here, before the verb, or by the locale. Raise UsageError."""
     from pgdyno import i18n
-    from pgdyno.errors import UsageError, msg
 
     try:
         found = streams.language = i18n.chosen(lang or streams.language)

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from pgdyno.cli import options
-from pgdyno.cli.help import Command
+from pgdyno.cli.help import Command, Group
 
 tpcc = typer.Typer(
+    cls=Group,
     help="Check TPC-C tables, test ACID properties, show transactions.",
     no_args_is_help=True,
     rich_markup_mode=None,

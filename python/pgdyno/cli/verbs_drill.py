@@ -6,6 +6,7 @@ import typer
 
 from pgdyno.cli.requests import DrillRequest
 from pgdyno.cli.takes import takes
+from pgdyno.errors import UsageError, msg
 
 
 @takes(DrillRequest)
@@ -20,5 +21,5 @@ def drill(request: DrillRequest) -> None:
     if request.list_:
         raise typer.Exit(verb.list_faults())
     if request.folder is None:
-        raise typer.BadParameter("name a cluster's folder, or --list")
+        raise UsageError(msg("usage-no-cluster"), msg("remedy-cluster-list"))
     raise typer.Exit(verb.main(request, request.folder))

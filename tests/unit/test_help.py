@@ -1,0 +1,100 @@
+"""Help texts in both languages, and mistakes that the parser finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+from pgdyno import i18n
+from pgdyno.cli.help import option_ids
+from pgdyno.cli.main import app
+from pgdyno.cli.wide import columns, width, wrapped
+
+from tests.support.cli import pgdyno
+
+CHINESE = re.compile("[\u3400-\u9fff]")
+SENTENCE = re.compile(r"[a-z]{2,} [a-z]{2,} [a-z]{2,} [a-z]{2,}")
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Each command by what is typed after `pgdyno`."""
+
+    def below(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+        yield path, command
+        for name, child in getattr(command, "commands", {}).items():
+            yield from below(child, f"{path} {name}".strip())
+
+    return below(typer.main.get_command(app), "")
+
+
+def test_each_help_text_has_its_chinese_and_none_is_left_over() -> None:
+    chinese, used, english = i18n.catalogue("zh"), set(), {}
+    for path, command in commands():
+        used.add("-".join(["help", *path.split()]))
+        if command.short_help:
+            used.add("-".join(["help", *path.split(), "short"]))
+        for param in command.params:
+            if not getattr(param, "help", None):
+                continue
+            own, common = option_ids(path, param.name)
+            found = own if own in chinese else common
+            assert found in chinese, (path, param.name)
+            used.add(found)
+            # A text that several commands share is the same in all of them.
+            texts = english.setdefault(found, set())
+            texts.add(param.help.replace("Language of all output", "Language of the output"))
+            assert len(texts) == 1, (found, texts)
+    frame = {"help-exit-codes", "help-usage", "help-arguments", "help-commands", "help-examples", "help-default"}
+    frame |= {"help-required", "help-range", "help-help", "help-notes"} | {x for x in chinese if "help-panel-" in x}
+    there = {x for x in chinese if x == "help" or x.startswith(("help-", "option-"))}
+    assert there == used | frame
+
+
+@pytest.mark.parametrize("path", [path for path, _ in commands() if path != "pgbench"])
+def test_help_is_chinese_and_fits_80_columns(path: str) -> None:
+    done = pgdyno("--lang", "zh", *path.split(), "--help")
+    text, _, examples = done.out.partition("示例：")
+    assert done.code == 0 and "用法：" in text and not SENTENCE.search(text), text
+    assert not CHINESE.search(examples.partition("退出码")[0])
+    assert max(width(line) for line in text.splitlines()) <= 80
+
+
+TIMES = "Write seconds, or a number with ms, s, m or h: 60, 90s, 10m."
+MISTAKES = [
+    ("run --clientz 3", "unknown option --clientz", "Did you mean --clients, --collect, --scale?"),
+    ("run -z", "unknown option -z", "See pgdyno run --help."),
+    ("run --clients", "--clients needs a value", "See pgdyno run --help."),
+    ("run --quiet=3", "--quiet takes no value", "See pgdyno run --help."),
+    ("run a b c", "too many arguments: pgdyno run takes EXPERIMENT", "See pgdyno run --help."),
+    ("experiments a", "too many arguments: pgdyno experiments takes none", "See pgdyno experiments --help."),
+    ("run --repetitions x", "--repetitions needs a whole number, at least 1", "See pgdyno run --help."),
+    ("run --connect-timeout 0", "--connect-timeout needs a number between 0.1 and 86,400", "See pgdyno run --help."),
+    ("run --duration x", '--duration: "x" is not a time', TIMES),
+    ("run --duration 1ms", "--duration: 1ms is too short: the minimum is 0.1 s", ""),
+    ("new", "FILE is missing", "See pgdyno new --help."),
+    ("capture", "--output is missing", "See pgdyno capture --help."),
+    ("drill", "the folder of a cluster is missing", "Give it, or --list to see the faults."),
+    ("runn", "unknown command runn", "Did you mean run?"),
+    ("cluster foo", "unknown command foo", "See pgdyno cluster --help."),
+    ("--lang", "--lang needs a value", "See pgdyno --help."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("words", "cause", "remedy"), MISTAKES)
+def test_mistakes_in_the_command_line(words: str, cause: str, remedy: str) -> None:
+    done = pgdyno(*words.split())
+    assert (done.code, done.out) == (2, "")
+    assert done.err.splitlines() == [f"pgdyno: {cause}", *filter(None, [remedy])]
+    chinese = pgdyno("--lang", "zh", *words.split())
+    assert chinese.code == 2 and CHINESE.search(chinese.err) and not SENTENCE.search(chinese.err)
+
+
+def test_chinese_lines_break_by_columns() -> None:
+    assert wrapped("测量每个配置，并生成报告。", 12) == ["测量每个配", "置，并生成报", "告。"]
+    assert wrapped("a " + "x" * 20 + " b", 10) == ["a", "x" * 20, "b"] and wrapped("", 10) == []
+    assert list(columns([("--a N", "数"), ("--long-name", "数字字")], 20, longest_name=5)) == [
+        "--a N  数", "--long-name", "       数字字",
+    ]  # fmt: skip
