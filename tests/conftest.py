@@ -21,8 +21,6 @@ from tests.support.server import DEBIAN_15, Server
 # again; new ones are drawn by `make fuzz`.
 settings.register_profile("pgdyno", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("pgdyno")
-# Charts of report.md take seconds of each run; tests of them set it otherwise.
-os.environ.setdefault("PGDYNO_CHARTS", "html")
 
 #: Of unshare(2).
 _CLONE_NEWNET = 0x40000000

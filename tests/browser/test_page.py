@@ -65,9 +65,10 @@ def test_a_page_fits_a_phone_and_paper(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * p.clients * r.uniform(0.9, 1.1))
     page = html.render(view.build(RunAnalysis(reading.read(run))))
     phone = measured(page, tmp_path, 390)
-    assert phone["page"] <= 390, phone
+    assert phone["page"] <= 390 and phone["violations"] == [], phone
     # An A4 sheet within its margins, at 96 pixels an inch.
     paper = measured(page, tmp_path, 703, printed=True)
     assert paper["widest"] <= 703 and paper["buttons"] == 0 and paper["folded"] == 0, paper
     dark = measured(page, tmp_path, 1280, dark=True)
-    assert dark["paper"] == "rgb(20, 23, 28)" and dark["grid"] == "#2c323b", dark
+    assert dark["paper"] == "rgb(20, 23, 28)" and dark["grid"] == "rgb(44, 50, 59)" and dark["violations"] == [], dark
+    assert measured(page, tmp_path, 1280)["violations"] == []

@@ -9,9 +9,12 @@ import subprocess
 import tempfile
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+#: Checks a page's accessibility.
+AXE = Path(str(resources.files("axe_core_python").joinpath("axe.min.js")))
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 #: Before anything else: what goes wrong is written down.
@@ -43,17 +46,14 @@ async function look(out) {
   const make = URL.createObjectURL; URL.createObjectURL = blob => { csv = blob; return make.call(URL, blob); };
   document.querySelector('[data-csv="detail"]').click();
   out.csv = await csv.text();
-  const drawn = () => document.querySelectorAll(".chart svg").length;
   out.wanted = document.querySelectorAll(".chart").length;
-  for (let i = 0; i < 600 && drawn() < out.wanted; i++) await new Promise(r => setTimeout(r, 50));
-  out.charts = drawn(); out.drawn_ms = performance.now();
+  out.charts = document.querySelectorAll(".chart:has(svg.plot)").length;
 }</script>"""
 
 
 #: What a page comes to at a width, on a screen or on paper.
 RULER = """<script>addEventListener("load", async () => {
-  const out = {}, wanted = document.querySelectorAll(".chart").length;
-  for (let i = 0; i < 400 && document.querySelectorAll(".chart svg").length < wanted; i++) await new Promise(r => setTimeout(r, 50));
+  const out = {};
   if (PRINTED) {
     dispatchEvent(new Event("beforeprint"));
     for (const s of document.styleSheets) for (const r of s.cssRules) if (r.media && r.media.mediaText === "print") r.media.mediaText = "all";
@@ -64,7 +64,8 @@ RULER = """<script>addEventListener("load", async () => {
   out.buttons = [...document.querySelectorAll("button:not(.sort), .filter")].filter(e => e.offsetParent).length;
   out.folded = [...document.querySelectorAll("details")].filter(d => !d.open).length;
   out.paper = getComputedStyle(document.body).backgroundColor;
-  out.grid = document.querySelector(".chart svg .role-axis-grid line")?.getAttribute("stroke");
+  out.grid = getComputedStyle(document.querySelector(".chart svg .grid path")).stroke;
+  out.violations = PRINTED ? [] : (await axe.run()).violations.flatMap(v => v.nodes.map(n => `${v.id}: ${n.html.slice(0, 160)}`));
   fetch("http://127.0.0.1:PORT/", {method: "POST", mode: "no-cors", body: JSON.stringify(out)});
 });</script>"""
 
@@ -80,9 +81,7 @@ async function use(out) {
   const ids = [...document.querySelectorAll("[id]")].map(e => e.id);
   out.twice = ids.filter((id, i) => ids.indexOf(id) !== i);
   out.nowhere = [...document.querySelectorAll('a[href^="#"]')].map(a => a.getAttribute("href").slice(1)).filter(id => !document.getElementById(id));
-  const wanted = document.querySelectorAll(".chart").length;
-  for (let i = 0; i < 600 && document.querySelectorAll(".chart svg").length < wanted; i++) await new Promise(r => setTimeout(r, 50));
-  out.undrawn = wanted - document.querySelectorAll(".chart svg").length;
+  out.undrawn = document.querySelectorAll(".chart:not(:has(svg.plot))").length;
   let saved = null;
   const make = URL.createObjectURL; URL.createObjectURL = blob => { saved = blob; return make.call(URL, blob); };
   for (const details of document.querySelectorAll("details")) {
@@ -122,6 +121,26 @@ async function use(out) {
     all();
     if (texts().length !== before.length) out.broken.push("filter cleared " + name);
   }
+  for (const button of document.querySelectorAll("[data-save]")) {
+    saved = null;
+    button.click();
+    for (let i = 0; i < 100 && !saved; i++) await new Promise(r => setTimeout(r, 20));
+    const what = `${button.dataset.save} of ${button.closest(".chart").id}`;
+    if (!saved) { out.broken.push(what); continue; }
+    const bytes = new Uint8Array(await saved.arrayBuffer()), text = new TextDecoder().decode(bytes);
+    if (button.dataset.save === "png" && (text.slice(1, 4) !== "PNG" || bytes.length < 2000)) out.broken.push(what);
+    if (button.dataset.save === "svg" && new DOMParser().parseFromString(text, "image/svg+xml").querySelector("parsererror")) out.broken.push(what);
+    if (button.dataset.save === "svg" && !text.includes(document.querySelector("h1").textContent.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;"))) out.broken.push("title in " + what);
+  }
+  for (const panel of document.querySelectorAll(".panel")) {
+    if (!panel.querySelector("polyline[data-name], path[data-values], rect > title")) continue;
+    panel.scrollIntoView({block: "center"});
+    const box = (panel.querySelector(".place") ?? panel.querySelector("rect:has(> title)")).getBoundingClientRect();
+    const at = {bubbles: true, clientX: box.left + box.width / 2, clientY: box.top + box.height / 2};
+    document.elementFromPoint(at.clientX, at.clientY)?.dispatchEvent(new PointerEvent("pointermove", at));
+    const tip = document.querySelector(".tip");
+    if (tip.hidden || !/[0-9]/.test(tip.textContent)) out.broken.push("pointer over " + panel.closest(".chart").id);
+  }
   for (const a of document.querySelectorAll('table:not([data-table="trials"]) a[data-trials]')) {
     a.click();
     const shown = [...document.querySelectorAll('[data-table="trials"] tbody tr')].map(r => r.id).sort().join();
@@ -137,7 +156,8 @@ def _profile() -> tempfile.TemporaryDirectory[str]:
 
 def measured(page: str, folder: Path, width: int, *, printed: bool = False, dark: bool = False) -> dict[str, Any]:
     """What the page comes to in a window of a width. A window has a least width: the page is shown in a frame."""
-    hands = RULER.replace("PRINTED", "true" if printed else "false")
+    checker = f"<script>{AXE.read_text(encoding='utf-8')}</script>"
+    hands = checker + RULER.replace("PRINTED", "true" if printed else "false")
     return _shown(page, folder, hands, 120, width=width, dark=dark)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable
-from typing import Any
 
 from pgdyno import i18n
 from pgdyno.message import Listed, Message, Text
+from pgdyno.plot.model import Figure
 
 
 def ids(texts: Iterable[Text]) -> list[str]:
@@ -39,9 +39,10 @@ def english(page: str) -> list[str]:
     return [x for x in texts if re.search(r"\b[A-Za-z]{2,} [a-z]{2,} [a-z]{2,} [a-z]{2,}", x)]
 
 
-def titles(value: Any) -> list[str]:
-    """The titles within the description of a chart."""
-    if isinstance(value, dict):
-        own = [v for k, v in value.items() if k == "title" and isinstance(v, str)]
-        return own + [x for v in value.values() for x in titles(v)]
-    return [x for v in value for x in titles(v)] if isinstance(value, list) else []
+def titles(figure: Figure) -> list[str]:
+    """The texts of a chart: of its panels, axes, legends and lines."""
+    found = [figure.legend, *(k.name for k in figure.keys)]
+    for p in figure.panels:
+        found += [p.title, p.x.title, p.y.title, *(k.name for k in p.keys)]
+        found += [getattr(m, "name", "") for m in p.marks]
+    return found

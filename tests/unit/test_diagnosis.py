@@ -29,6 +29,7 @@ from pgdyno.judge.compared import Pair, Row
 from pgdyno.judge.groups import groups_of
 from pgdyno.message import Name, message
 from pgdyno.model import Caveat, IntervalRow
+from pgdyno.plot.model import Areas, Line, Span
 from pgdyno.report import findings, html, markdown, names, terminal, timeline, view, write
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
@@ -271,10 +272,10 @@ def test_parts_of_the_clients_time_come_to_at_most_all_of_it(
     # The picture shows what the sentences say. What is idle on purpose is no part of the sentences' whole.
     ((recorded,),) = (e.trials,)
     shown: dict[str, float] = {}
-    for v in timeline.waits(recorded, 0, i18n.writer("en")):
-        name, clients = str(v["what"]), v["v"]
-        assert isinstance(clients, float)
-        shown[name] = shown.get(name, 0.0) + clients
+    stacked = timeline.waits(recorded, 0, i18n.writer("en"))
+    for _, values in stacked.rows:
+        for name, clients in zip(stacked.names, values, strict=True):
+            shown[name] = shown.get(name, 0.0) + clients
     whole = sum(n for name, n in shown.items() if name != "idle on purpose")
     for name, part in (("running", e.running), ("network and client", e.outside)):
         if part is not None and "others" not in shown:
@@ -445,8 +446,7 @@ def test_a_dip_is_explained_by_what_overlaps_it(
     assert [i18n.text(m) for m in dips.explained(r, dip)] == why
 
 
-def test_a_trial_over_time_shows_warm_up_events_and_dips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PGDYNO_CHARTS", "everywhere")
+def test_a_trial_over_time_shows_warm_up_events_and_dips(tmp_path: Path) -> None:
     run = synthetic.make_run(
         tmp_path, synthetic.plans([4], 1), lambda p, i, r: 50.0 if 20 <= i < 23 else 1000.0, intervals=40, warmup=5,
         sampled={"waits": [_RUNNING, _WAITING], "machine": [_IDLE_CPU], "devices": [_DISK]},
@@ -454,20 +454,21 @@ def test_a_trial_over_time_shows_warm_up_events_and_dips(tmp_path: Path, monkeyp
                 (12.0, "error", "deadlock detected"), (15.0, "server process died", "signal 9")],
     )  # fmt: skip
     data = reading.read(run)
-    spec: Any = timeline.chart(Recorded(data, data.trials[0]), i18n.writer("en"))
-    panels = {str(p.get("layer", [p])[-1]["encoding"]["y"]["title"]): p for p in spec["vconcat"]}
+    figure = timeline.chart(Recorded(data, data.trials[0]), i18n.writer("en"))
+    assert figure is not None
+    panels = {p.y.title: p for p in figure.panels}
     disk = ["disk (MB/s)", "disk (IOPS)", "await (ms)"]
     assert list(panels) == ["TPS", "p99 (ms)", "latency (ms)", "clients", *disk, "processors"]
-    (lines,) = panels["await (ms)"]["layer"]
-    assert {(v["what"], v["v"]) for v in lines["data"]["values"]} == {("sda read", 8.192e-3), ("sda write", 8.192e-3)}
-    marks, dots = (layer["data"]["values"] for layer in panels["TPS"]["layer"])
-    assert {m["event"] for m in marks} == {"warm-up", "checkpoint", "dip", "error", "server process died"}
-    (warm_up,) = [m for m in marks if m["event"] == "warm-up"]
-    assert (warm_up["s"], warm_up["until"]) == (-5.0, 0.0) and len(dots) == 40
-    (checkpoint,) = [m for m in marks if m["event"] == "checkpoint"]
-    assert (checkpoint["s"], checkpoint["until"]) == (25.0, 28.0)
-    waits = {v["what"] for v in panels["clients"]["data"]["values"]}
-    assert waits == {"running", "IO: WalSync"}
+    lines = [m for m in panels["await (ms)"].marks if isinstance(m, Line)]
+    assert {(m.name, y) for m in lines for _, y in m.points} == {("sda read", 8.192e-3), ("sda write", 8.192e-3)}
+    spans = {m.name: m for m in panels["TPS"].marks if isinstance(m, Span)}
+    assert set(spans) == {"warm-up", "checkpoint", "dip", "error", "server process died"}
+    assert {k.name for k in panels["TPS"].keys} == set(spans)
+    (dots,) = [m for m in panels["TPS"].marks if isinstance(m, Line)]
+    assert (spans["warm-up"].start, spans["warm-up"].end) == (-5.0, 0.0) and len(dots.points) == 40
+    assert (spans["checkpoint"].start, spans["checkpoint"].end) == (25.0, 28.0)
+    (areas,) = [m for m in panels["clients"].marks if isinstance(m, Areas)]
+    assert set(areas.names) == {"running", "IO: WalSync"}
     write.write(view.build(RunAnalysis(data)), rundir.RunDirectory(run).write_text)
     assert "report-timeline-1.svg" in (run / "report.md").read_text() and (run / "report-timeline-1.svg").exists()
 

@@ -51,7 +51,6 @@ def test_pgbench_starts_without_what_experiments_need() -> None:
         "numpy",
         "jinja2",
         "psutil",
-        "vl_convert",
     }
     code = "import sys; from pgdyno.cli import entry; from pgdyno.pgbench import bench, main, options\n"
     done = subprocess.run(

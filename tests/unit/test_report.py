@@ -15,6 +15,7 @@ from pgdyno import i18n
 from pgdyno.format import plus_minus
 from pgdyno.message import Message, Name, message
 from pgdyno.model import Caveat, TrialPlan
+from pgdyno.plot.model import Line
 from pgdyno.report import html, markdown, names, resources, summary, tables, terminal, view, write
 from pgdyno.report.cells import COUNT, DASH, HALF_WIDTH, MS, PERCENT, SIZE, Column, Table, cells, column
 from pgdyno.results.analysis import RunAnalysis
@@ -167,11 +168,12 @@ def test_devices_are_shown_while_loading_and_side_by_side(tmp_path: Path) -> Non
     )
     v = view.build(RunAnalysis(reading.read(run)))
     (beside,) = [c for c in v.charts if c.name == "sides"]
-    panels: Any = beside.spec["vconcat"]
-    titles = [p["spec"]["layer"][1]["encoding"]["y"]["title"] for p in panels]
+    panels = beside.figure.panels
+    titles = [p.y.title for p in panels[::2]]
     assert titles == ["TPS", "written (MB/s)", "a write (ms)", "read (MB/s)", "utilisation (%)"]
-    sides = {x["side"] for p in panels for x in p["data"]["values"]}
-    assert sides == {"target = t", "target = u"}
+    assert [p.title for p in panels[:2]] == ["target = t", "target = u"]
+    # Both sides have one scale.
+    assert all(a.y == b.y and a.x == b.x for a, b in zip(panels[::2], panels[1::2], strict=True))
 
 
 def test_tables_are_csv_that_programs_read(tmp_path: Path) -> None:
@@ -188,21 +190,19 @@ def test_tables_are_csv_that_programs_read(tmp_path: Path) -> None:
     assert {f"report-{t.name}.csv" for t in v.tables} <= {p.name for p in tmp_path.glob("*.csv")}
 
 
-@pytest.mark.parametrize("where", ["html", "everywhere"])
-def test_markdown_has_charts_unless_told_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-    monkeypatch.setenv("PGDYNO_CHARTS", where)
+def test_markdown_has_charts(tmp_path: Path) -> None:
     v = view.build(RunAnalysis(full(tmp_path)))
     text = write.write(v, rundir.RunDirectory(tmp_path).write_text)[1].read_text(encoding="utf-8")
     named = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
     drawn = {p.name for p in tmp_path.glob("*.svg")}
-    assert set(named) == drawn == ({f"report-{c.name}.svg" for c in v.charts} if where == "everywhere" else set())
+    assert set(named) == drawn == {f"report-{c.name}.svg" for c in v.charts}
 
 
 def test_the_chinese_report_has_no_english_sentence(tmp_path: Path) -> None:
     v = view.build(RunAnalysis(full(tmp_path)), lang="zh")
     assert reports.english(html.render(v)) == []
     assert "题目" in html.render(v) and "写 QPS" in html.render(v)
-    drawn = [x for c in v.charts for x in reports.titles(c.spec)]
+    drawn = [x for c in v.charts for x in reports.titles(c.figure)]
     assert [x for x in drawn if re.search(r"[a-z]+ [a-z]+ [a-z]+", x)] == []
 
 
@@ -249,31 +249,10 @@ def test_a_long_series_is_thinned_and_keeps_its_dips(tmp_path: Path) -> None:
     )
     v = view.build(RunAnalysis(reading.read(run)))
     chart = next(c for c in v.charts if c.name == "throughput")
-    points = chart.spec["data"]["values"]
-    assert len(points) <= 900 and min(p["v"] for p in points) == 1
+    (line,) = chart.figure.panels[0].marks
+    assert isinstance(line, Line) and len(line.points) <= 900 and min(y for _, y in line.points) == 1
     table = v.table("time")
     assert table is not None and table.texts()[0][table.keys.index("lowest")] == "1"
-
-
-@pytest.mark.slow
-def test_the_chart_library_is_put_together_beside_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    # What lies where the user is, is not ours to run.
-    (tmp_path / "here").mkdir()
-    (tmp_path / "here" / "jinja2.py").write_text("open('run', 'w')")
-    monkeypatch.chdir(tmp_path / "here")
-    html.prepare()
-    text = html.library()
-    (kept,) = (tmp_path / "pgdyno").iterdir()
-    assert not (tmp_path / "here" / "run").exists()
-    assert kept.read_text() == text and "vega" in text
-    html.prepare()
-    assert not html._begun, "nothing is to be done twice"
-    # Nowhere to keep it: a file is in the way.
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    html.prepare()
-    assert html.library() == text
 
 
 def test_eighty_columns_say_what_each_row_is_about(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import sys
 from dataclasses import asdict
@@ -9,7 +10,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import vl_convert
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -22,6 +22,7 @@ from pgdyno.format import change, integer
 from pgdyno.judge import history, scaling
 from pgdyno.message import Message, Name, counted, message
 from pgdyno.message import Text as Line
+from pgdyno.plot import svg
 from pgdyno.report import curves
 from pgdyno.report.charts import Say
 from pgdyno.store import rundir
@@ -156,12 +157,15 @@ def scale(
 
 def _draw(path: Path, found: list[scaling.Fitted], axis: str, say: Say) -> None:
     points = {f.label: list(zip(f.levels, f.throughputs, strict=True)) for f in found}
-    spec = curves.law_chart(
+    figure = curves.law_chart(
         points, {f.label: f.scaling for f in found if f.scaling}, axis, say(message("axis-throughput"))
     )
-    if spec is None:
+    if figure is None:
         raise UsageError(msg("error-there-nothing-draw-no-curve"), msg("remedy-needs-at-least-4-different"))
-    text = vl_convert.vegalite_to_html(spec) if path.suffix == ".html" else vl_convert.vegalite_to_svg(spec)
+    text = svg.document(figure)
+    if path.suffix == ".html":
+        head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(path.stem)}</title>'
+        text = f"{head}<body>{text}</body></html>\n"
     with rundir.writing(path):
         path.write_text(text, encoding="utf-8")
 

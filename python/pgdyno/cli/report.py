@@ -10,7 +10,7 @@ from pgdyno import i18n
 from pgdyno.cli import as_json, console
 from pgdyno.errors import UsageError, msg
 from pgdyno.message import Name, message
-from pgdyno.report import heading, html, sysbench, view, write
+from pgdyno.report import heading, sysbench, view, write
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
 
@@ -53,7 +53,6 @@ def main(path: Path, json_output: bool, lang: str, report_format: str, *, detail
     if report_format == "sysbench":
         sys.stdout.write(sysbench.text(data))
         return 0
-    html.prepare()
     v = view.build(RunAnalysis(data), lang=lang)
     console.show(v, console.output(), details=details)
     if data.under_way:

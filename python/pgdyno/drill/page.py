@@ -8,8 +8,10 @@ from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import Round
 from pgdyno.drill.words import METHOD, METHOD_FOREIGN, answers
 from pgdyno.message import Message, Name, Text, counted, listed, message
+from pgdyno.plot.model import Axis, Figure, Key, Line, Mark, Panel, Rule
+from pgdyno.plot.scales import scale
 from pgdyno.report.cells import COUNT, Form, Table, cells, column, fixed, significant
-from pgdyno.report.charts import Chart, Say, base
+from pgdyno.report.charts import Chart, Say
 from pgdyno.report.page import Page, render
 
 #: Seconds of a round that are shown before its fault and behind it.
@@ -183,49 +185,33 @@ def _clients(drill: Drill) -> Table:
 
 
 def _load(drill: Drill, say: Say) -> Chart:
-    values: list[dict[str, object]] = []
+    """Return a chart of commits per second around each fault, with a panel for each fault and a line for each round."""
+    found: dict[str, list[Mark]] = {}
+    kinds: dict[str, str] = {}
+    round_of = say(message("column-round"))
     for mode, fault, rounds in drill.rounds:
+        marks = found.setdefault(_of(mode, fault), [])
         for r in rounds:
-            what = {"what": _of(mode, fault), "round": str(r.number)}
-            values += [{**what, "s": round(at, 2), "tps": tps} for at, tps in r.series if -_BEFORE_S <= at <= _AFTER_S]
-            values += [{**what, "mark": at, "kind": kind} for kind, at in _marks(r, say)]
-    x = {"field": "s", "type": "quantitative", "title": say(message("axis-since-fault"))}
-    y = {"field": "tps", "type": "quantitative", "title": say(message("column-commits-s"))}
-    rule = {
-        "field": "kind",
-        "type": "nominal",
-        "title": None,
-        "scale": {"range": _MARKS},
-        "legend": {"orient": "top"},
-    }
-    spec = base(values, 0, 0)
-    del spec["width"], spec["height"]
-    spec |= {
-        "columns": 2,
-        "facet": {"field": "what", "type": "nominal", "title": None, "sort": [_of(m, f) for m, f, _ in drill.rounds]},
-        "spec": {
-            "width": 430,
-            "height": 120,
-            "layer": [
-                {
-                    "transform": [{"filter": "isValid(datum.s)"}],
-                    "mark": {"type": "line", "strokeWidth": 1, "opacity": 0.7, "interpolate": "step-after"},
-                    "encoding": {"x": x, "y": y, "detail": {"field": "round"}},
-                },
-                {
-                    "transform": [{"filter": "isValid(datum.mark)"}],
-                    "mark": {"type": "rule", "strokeWidth": 1.5},
-                    "encoding": {"x": {"field": "mark", "type": "quantitative"}, "color": rule},
-                },
-            ],
-        },
-    }
-    return Chart("load", message("drill-chart"), message("drill-chart-note"), spec)
+            points = [(round(at, 2), tps) for at, tps in r.series if -_BEFORE_S <= at <= _AFTER_S]
+            marks.append(Line(points, f"{round_of} {r.number}", width=1.0, opacity=0.7, is_stepped=True))
+            for (kind, at), colour in zip(_marks(r, say), _MARKS, strict=False):
+                if at is None:
+                    continue
+                kinds[kind] = colour
+                marks.append(Rule(x=at, colour=colour, dash="", hint=f"{kind}: {at:.2f} s"))
+    every = [y for marks in found.values() for m in marks if isinstance(m, Line) for _, y in m.points]
+    top = scale(Axis(), every, 0, 1).high
+    x = Axis(say(message("axis-since-fault")), domain=(-_BEFORE_S, _AFTER_S))
+    y = Axis(say(message("column-commits-s")), domain=(0.0, top), form="si")
+    panels = [Panel(x, y, marks, name, 430, 120) for name, marks in found.items()]
+    keys = [Key(name, colour, shape="line") for name, colour in kinds.items()]
+    return Chart("load", message("drill-chart"), message("drill-chart-note"), Figure(panels, 2, keys))
 
 
-def _marks(r: Round, say: Say) -> list[tuple[str, float]]:
+def _marks(r: Round, say: Say) -> list[tuple[str, float | None]]:
+    """Fault, found dead and promoted, in seconds since the fault; None: it was not seen."""
     known = (
         (message("mark-fault"), r.fault_ns), (message("mark-found-dead"), r.detected_ns),
         (message("mark-promoted"), r.promoted_ns),
     )  # fmt: skip
-    return [(say(kind), round((ns - r.fault_ns) / 1e9, 3)) for kind, ns in known if ns]
+    return [(say(kind), round((ns - r.fault_ns) / 1e9, 3) if ns else None) for kind, ns in known]

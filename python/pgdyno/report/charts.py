@@ -1,16 +1,17 @@
-"""Charts as Vega-Lite: one description for the page, the SVG and the PNG. Data are thinned to what a screen shows."""
+"""Charts of a run's configurations: bars, lines over time, tail of the latency. A screen's points are enough."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pgdyno import i18n
 from pgdyno.judge.groups import Group, variant_column
-from pgdyno.message import Message, Text, listed, message
+from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.model import IntervalRow
+from pgdyno.plot.model import DASHES, Axis, Bar, Figure, Key, Line, Panel, colours
+from pgdyno.plot.scales import scale
 from pgdyno.report import replication, tpcc
 from pgdyno.report.cells import own_column
 from pgdyno.report.names import clients as clients_of
@@ -19,34 +20,22 @@ from pgdyno.store.reading import RunData
 
 #: Writes a message in the language of a chart.
 Say = Callable[[Text], str]
-SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 #: Points of one line; more than a screen has columns would not be seen.
 MAX_POINTS = 400
 #: Configurations with lines of their own, and with bars.
 MOST_LINES, MOST_BARS = 24, 120
 #: Columns of small charts, one for each number of clients.
 MOST_COLUMNS = 6
-#: Colour-blind safe (Okabe and Ito).
-COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"]
-_CONFIG: dict[str, object] = {
-    "font": "system-ui, sans-serif",
-    "range": {"category": COLOURS},
-    "background": "transparent",
-    "view": {"stroke": "transparent"},
-    "axis": {"gridColor": "#e5e7eb", "labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"},
-    "legend": {"labelFontSize": 11, "titleFontSize": 11},
-    "header": {"labelFontSize": 12, "labelFontWeight": "bold"},
-}
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart as a Vega-Lite description in one language."""
+    """A chart with its title and note; its texts are in one language."""
 
     name: str
     title: Text
     note: Text
-    spec: dict[str, object]
+    figure: Figure
 
 
 def all_charts(run: RunAnalysis, lang: str = "en") -> list[Chart]:
@@ -102,33 +91,37 @@ def _standbys(run: RunAnalysis, lang: str) -> list[Chart]:
     values = replication.bars(run, lang)[:MOST_BARS]
     if not values:
         return []
-    sync = [
-        s
-        for s in ("off", "local", "remote_write", "on", "remote_apply")
-        if s in {v["synchronous_commit"] for v in values}
-    ]
+    sync = [x for x in _SYNC if x in {v["synchronous_commit"] for v in values}]
     lines = list(dict.fromkeys(str(v["standbys"]) for v in values))
-    networks = list(dict.fromkeys(str(v["network"]) for v in sorted(values, key=lambda v: float(str(v["trip"])))))
-    x = _axis("synchronous_commit", "synchronous_commit", "nominal", sort=sync, axis={"labelAngle": -30})
-    offset = {"field": "standbys", "sort": lines}
+    palette = dict(zip(lines, colours(len(lines)), strict=True))
     shown = ("workload", "clients", "synchronous_commit", "standbys", "network", "TPS", "low", "high", "commit p99 ms")
-    colour = {"field": "standbys", "type": "nominal", "title": say(message("axis-waited-for")), "sort": lines}
-    layers = [
-        {
-            "mark": "bar",
-            "encoding": {"x": x, "xOffset": offset, "y": _axis("TPS", "TPS", axis={"format": "~s"}), "color": colour,
-                         "tooltip": [{"field": f} for f in shown]},
-        },
-        {
-            "mark": {"type": "rule", "strokeWidth": 1.5, "color": "#6b7280"},
-            "encoding": {"x": x, "xOffset": offset, "y": _axis("low", "TPS"), "y2": {"field": "high"}},
-        },
-    ]  # fmt: skip
-    whole = base(values, 0, 0)
-    del whole["width"], whole["height"]
-    facet = {"column": {"field": "network", "type": "nominal", "title": None, "sort": networks}}
-    spec = {**whole, "facet": facet, "spec": {"width": 230, "height": 220, "layer": layers}}
-    return [Chart("standbys", message("chart-standbys"), message("chart-bars-note"), spec)]
+    panels = []
+    places = {
+        (v["network"], v["workload"], v["clients"]): v for v in sorted(values, key=lambda v: float(str(v["trip"])))
+    }
+    several = len({(workload, clients) for _, workload, clients in places}) > 1
+    for place in places:
+        bars = [
+            Bar(
+                str(v["synchronous_commit"]), float(str(v["TPS"])), float(str(v["low"])), float(str(v["high"])),
+                "\n".join(f"{name}: {v[name]}" for name in shown if name in v),
+                palette[str(v["standbys"])], lines.index(str(v["standbys"])), len(lines),
+            )
+            for v in values
+            if (v["network"], v["workload"], v["clients"]) == place
+        ]  # fmt: skip
+        heading = str(place[0])
+        if several:
+            heading = say(listed([Name(heading), Name(str(place[1])), clients_of(int(str(place[2])))]))
+        axis = Axis("synchronous_commit", "band", bands=tuple(sync))
+        panels.append(Panel(axis, Axis("TPS", form="si"), bars, heading, 230, 200))
+    keys = [Key(name, colour) for name, colour in palette.items()]
+    figure = Figure(panels, 3, keys, say(message("axis-waited-for")))
+    return [Chart("standbys", message("chart-standbys"), message("chart-bars-note"), figure)]
+
+
+#: Values of synchronous_commit, from the least durable.
+_SYNC = ("off", "local", "remote_write", "on", "remote_apply")
 
 
 def _representative(groups: Sequence[Group]) -> list[Group]:
@@ -159,84 +152,46 @@ def _legend(groups: Sequence[Group], say: Say) -> str:
     return say(own_column(name).title) if name else say(message("column-hot-set"))
 
 
-def base(values: list[dict[str, object]], width: int, height: int, **more: Any) -> dict[str, object]:
-    """Return the part of a chart description that all charts share."""
-    return {
-        "$schema": SCHEMA,
-        "config": _CONFIG,
-        "data": {"values": values},
-        "width": width,
-        "height": height,
-        **more,
-    }
-
-
 def _hot(hot_set: float) -> str:
     return f"{hot_set * 100:g}%"
 
 
-def _colour(lines: Sequence[str], title: str | None) -> dict[str, object]:
-    """Return the colour encoding of a chart, with one colour per line.
-
-    A chart with one line has no legend, because a legend of one value conveys nothing.
-    """
-    one = {"legend": None} if len(lines) < 2 else {}
-    return {"field": "line of", "type": "nominal", "title": title, "sort": list(lines), **one}
-
-
-def _axis(field: str, title: str, kind: str = "quantitative", **more: Any) -> dict[str, object]:
-    return {"field": field, "type": kind, "title": title, **more}
+def _keys(lines: Sequence[str], palette: Sequence[str], *, is_line: bool = False) -> list[Key]:
+    """Return a legend of lines by colour; of a single line none, because a legend of one value conveys nothing."""
+    return (
+        [Key(n, c, shape="line" if is_line else "box") for n, c in zip(lines, palette, strict=True)]
+        if len(lines) > 1
+        else []
+    )
 
 
-def _bars(figures: Sequence[tuple[Group, float, float | None]], name: str, say: Say) -> dict[str, object]:
+def _bars(figures: Sequence[tuple[Group, float, float | None]], name: str, say: Say) -> Figure:
     """Return a bar chart with one bar for each configuration.
 
     `figures` holds each configuration with its figure and half the width of its interval, as a ratio of the figure.
     """
-    values: list[dict[str, object]] = []
     groups = [g for g, _, _ in figures]
-    for g, mean, part in figures:
-        half = part or 0.0
-        values.append(
-            {
-                "workload": g.workload,
-                "line of": line_of(g, groups),
-                "clients": g.clients,
-                name: round(mean),
-                "low": round(mean * (1 - min(1.0, half))),
-                "high": round(mean * (1 + half)),
-            }
-        )
-    x = _axis("clients", say(message("axis-clients")), "ordinal", axis={"labelAngle": 0})
     lines = list(dict.fromkeys(line_of(g, groups) for g in groups))
-    offset = {"field": "line of", "sort": lines}
-    tip = [{"field": f} for f in ("workload", "line of", "clients", name, "low", "high")]
-    layers = [
-        {
-            "mark": "bar",
-            "encoding": {
-                "x": x,
-                "xOffset": offset,
-                "y": _axis(name, name, axis={"format": "~s"}),
-                "color": _colour(lines, _legend(groups, say)),
-                "tooltip": tip,
-            },
-        },
-        {
-            "mark": {"type": "rule", "strokeWidth": 1.5, "color": "#6b7280"},
-            "encoding": {
-                "x": x,
-                "xOffset": offset,
-                "y": {"field": "low", "type": "quantitative"},
-                "y2": {"field": "high"},
-            },
-        },
-    ]
-    facet = {"column": {"field": "workload", "type": "nominal", "title": None, "sort": _order(groups)}}
-    whole = base(values, 300, 220)
-    width, height = whole.pop("width"), whole.pop("height")
-    spec = {"width": width, "height": height, "layer": layers}
-    return {**whole, "facet": facet, "spec": spec, "resolve": {"scale": {"y": "independent"}}}
+    palette = colours(len(lines))
+    of_line, of_clients = _legend(groups, say), say(message("axis-clients"))
+    panels = []
+    for workload in _order(groups):
+        bars = []
+        for g, mean, part in figures:
+            if g.workload != workload:
+                continue
+            half = part or 0.0
+            n = lines.index(line_of(g, groups))
+            low, high = mean * (1 - min(1.0, half)), mean * (1 + half)
+            words = [f"{name}: {mean:,.0f}" + (f" ({low:,.0f} – {high:,.0f})" if half else "")]
+            words += [f"{of_clients}: {g.clients}"]
+            if len(lines) > 1:
+                words.append(f"{of_line}: {lines[n]}")
+            bars.append(Bar(str(g.clients), mean, low, high, "\n".join(words), palette[n], n, len(lines)))
+        clients = tuple(str(c) for c in sorted({g.clients for g in groups if g.workload == workload}))
+        wide = 300 if len(_order(groups)) > 1 else 560
+        panels.append(Panel(Axis(of_clients, "band", bands=clients), Axis(name, form="si"), bars, workload, wide, 200))
+    return Figure(panels, 2, _keys(lines, palette), of_line)
 
 
 def _order(groups: Sequence[Group]) -> list[str]:
@@ -268,114 +223,110 @@ def _figures(stretch: Sequence[IntervalRow], what: str) -> list[float]:
     return [rates[i] for i in sorted((low, high))]
 
 
-def _over_time(data: RunData, groups: Sequence[Group], what: list[str], say: Say) -> dict[str, object]:
-    values: list[dict[str, object]] = []
+def _over_time(data: RunData, groups: Sequence[Group], what: list[str], say: Say) -> Figure:
     single = what == ["tps"]
     title = say(message("axis-tps")) if single else say(message("axis-latency"))
-    for g in groups:
-        for t in g.trials:
-            if not single and t.plan.repetition != 1:
-                continue
-            for second, stretch in _points(data.series[t.plan.number]):
-                for w in what:
-                    for figure in _figures(stretch, w):
-                        if w != "tps" and not figure:
-                            continue
-                        values.append(
-                            {
-                                "s": round(second, 3),
-                                "v": float(f"{figure:.4g}"),
-                                "line of": line_of(g, groups),
-                                "clients": say(clients_of(g.clients)),
-                                "workload": g.workload,
-                                "line": f"{t.plan.number}{w}",
-                                "what": w,
-                            }
-                        )
+    seconds = say(message("axis-seconds"))
     lines = list(dict.fromkeys(line_of(g, groups) for g in groups))
-    scale = {"zero": True} if single else {"type": "log"}
-    encoding: dict[str, object] = {
-        "x": _axis("s", say(message("axis-seconds"))),
-        "y": _axis("v", title, scale=scale, axis={"format": "~s" if single else "~g"}),
-        "color": _colour(lines, _legend(groups, say)),
-        "detail": {"field": "line"},
-        "tooltip": [{"field": f} for f in ("workload", "clients", "line of", "what", "s", "v")],
-    }
-    if not single:
-        encoding["strokeDash"] = {
-            "field": "what",
-            "type": "nominal",
-            "title": say(message("axis-percentile")),
-            "sort": what,
-        }
-    spec = {
-        "width": 190,
-        "height": 130,
-        "mark": {"type": "line", "strokeWidth": 1.3, "opacity": 0.85, "interpolate": "linear"},
-        "encoding": encoding,
-    }
-    whole = base(values, 0, 0)
-    whole.pop("width")
-    whole.pop("height")
-    clients = [say(clients_of(c)) for c in sorted({g.clients for g in groups})]
-    rows = []
+    palette = colours(len(lines))
+    panels = []
     for workload in _order(groups):
+        own = [g for g in groups if g.workload == workload]
+        drawn: dict[int, list[Line]] = {}
+        for g in own:
+            for t in g.trials:
+                # Percentiles of several trials would be three lines each.
+                if not single and t.plan.repetition != 1:
+                    continue
+                colour = palette[lines.index(line_of(g, groups))]
+                drawn.setdefault(g.clients, []).extend(
+                    Line(points, _line_name(w, g, groups, t.plan.repetition), colour, dash, 1.3, 0.85)
+                    for w, dash in zip(what, DASHES, strict=False)
+                    if (points := _series(data.series[t.plan.number], w))
+                )
         # Panels of one workload are compared: they have one scale.
-        facet = {"column": {"field": "clients", "type": "nominal", "title": None, "sort": clients}}
-        only = [{"filter": {"field": "workload", "equal": workload}}]
-        heading = {"text": workload, "anchor": "start", "fontSize": 12}
-        rows.append({"title": heading, "transform": only, "facet": facet, "spec": spec})
-    return {**whole, "vconcat": rows}
+        every = [y for found in drawn.values() for line in found for _, y in line.points]
+        domain = None if not every else _bounds(every, is_log=not single)
+        for clients, found in sorted(drawn.items()):
+            y = Axis(title, "linear" if single else "log", domain, form="si" if single else "plain")
+            heading = say(listed([Name(workload), clients_of(clients)]))
+            panels.append(Panel(Axis(seconds, has_zero=False), y, found, heading, 300 if len(drawn) > 1 else 620, 130))
+    keys = _keys(lines, palette, is_line=True)
+    if not single:
+        keys += [Key(w, dash=dash, shape="line") for w, dash in zip(what, DASHES, strict=False)]
+    return Figure(panels, 2, keys, _legend(groups, say) if len(lines) > 1 else "")
 
 
-def _distribution(data: RunData, groups: Sequence[Group], say: Say) -> dict[str, object]:
+def _line_name(what: str, g: Group, groups: Sequence[Group], repetition: int) -> str:
+    """Return the name of a line beside the pointer."""
+    parts = [line_of(g, groups) if g.varied else "", f"#{repetition}" if what == "tps" else what]
+    return " ".join(filter(None, parts))
+
+
+def _series(series: Sequence[IntervalRow], what: str) -> list[tuple[float, float]]:
+    return [
+        (round(second, 3), figure)
+        for second, stretch in _points(series)
+        for figure in _figures(stretch, what)
+        if what == "tps" or figure
+    ]
+
+
+def _bounds(values: Sequence[float], *, is_log: bool) -> tuple[float, float]:
+    """Return the domain of an axis that several panels share."""
+    found = scale(Axis(kind="log" if is_log else "linear"), values, 0, 1)
+    return found.low, found.high
+
+
+def _distribution(data: RunData, groups: Sequence[Group], say: Say) -> Figure:
     """Return a chart of the share of transactions that took longer than each latency.
 
     Both axes are logarithmic, which shows the tail directly.
     """
-    values = []
-    for g in groups:
-        counts: dict[int, int] = {}
-        for t in g.trials:
-            for value, n in data.buckets[t.plan.number]:
-                counts[value] = counts.get(value, 0) + n
-        total = sum(counts.values())
-        left, last = total, 0.0
-        for value in sorted(counts):
-            share = left / total * 100
-            left -= counts[value]
-            # One point each percent of a decade is more than can be seen.
-            if last and abs(share - last) < 0.02 * last and left:
-                continue
-            last = share
-            values.append(
-                {
-                    "ms": float(f"{value / 1e6:.4g}"),
-                    "share": float(f"{share:.4g}"),
-                    "clients": say(clients_of(g.clients)),
-                    "line of": line_of(g, groups),
-                    "workload": g.workload,
-                }
-            )
-    clients = [say(clients_of(c)) for c in sorted({g.clients for g in groups})]
     lines = list(dict.fromkeys(line_of(g, groups) for g in groups))
-    by_line = _colour(lines, _legend(groups, say))
-    by_clients = {"field": "clients", "type": "nominal", "sort": clients, "title": say(message("axis-clients"))}
+    clients = sorted({g.clients for g in groups})
     # Colours tell more lines apart than dashes do.
-    colours = {"color": by_line} if len(clients) == 1 else {"color": by_clients, "strokeDash": by_line}
-    spec = {
-        "width": 300,
-        "height": 220,
-        "mark": {"type": "line", "strokeWidth": 1.5},
-        "encoding": {
-            "x": _axis("ms", say(message("axis-latency")), scale={"type": "log"}, axis={"format": "~g"}),
-            "y": _axis("share", say(message("axis-slower")), scale={"type": "log"}, axis={"format": "~g"}),
-            **colours,
-            "tooltip": [{"field": f} for f in ("workload", "clients", "line of", "ms", "share")],
-        },
-    }
-    whole = base(values, 0, 0)
-    whole.pop("width")
-    whole.pop("height")
-    facet = {"column": {"field": "workload", "type": "nominal", "title": None, "sort": _order(groups)}}
-    return {**whole, "facet": facet, "spec": spec}
+    by_clients = len(clients) > 1
+    palette = colours(len(clients) if by_clients else len(lines))
+    panels = []
+    for workload in _order(groups):
+        drawn = []
+        for g in groups:
+            if g.workload != workload:
+                continue
+            n, line = clients.index(g.clients), lines.index(line_of(g, groups))
+            dash = DASHES[line % len(DASHES)] if by_clients else ""
+            name = [say(clients_of(g.clients)) if by_clients else "", lines[line] if len(lines) > 1 else ""]
+            words = ", ".join(filter(None, name)) or say(clients_of(g.clients))
+            drawn.append(Line(_tail(data, g), words, palette[n if by_clients else line], dash))
+        x = Axis(say(message("axis-latency")), "log")
+        wide = 300 if len(_order(groups)) > 1 else 560
+        panels.append(Panel(x, Axis(say(message("axis-slower")), "log"), drawn, workload, wide, 220))
+    if by_clients:
+        keys = [Key(say(clients_of(c)), colour, shape="line") for c, colour in zip(clients, palette, strict=True)]
+        if len(lines) > 1:
+            keys += [Key(n, dash=DASHES[i % len(DASHES)], shape="line") for i, n in enumerate(lines)]
+    else:
+        keys = _keys(lines, palette, is_line=True)
+    return Figure(panels, 2, keys)
+
+
+def _tail(data: RunData, g: Group) -> list[tuple[float, float]]:
+    """Return latencies in milliseconds with the percentage of transactions that took at least as long."""
+    counts: dict[int, int] = {}
+    for t in g.trials:
+        for value, n in data.buckets[t.plan.number]:
+            counts[value] = counts.get(value, 0) + n
+    total = sum(counts.values())
+    left, last = total, 0.0
+    found = []
+    for value in sorted(counts):
+        share = left / total * 100
+        left -= counts[value]
+        # One point each percent of a decade is more than can be seen.
+        if last and abs(share - last) < 0.02 * last and left:
+            continue
+        last = share
+        if value > 0:
+            found.append((float(f"{value / 1e6:.4g}"), float(f"{share:.4g}")))
+    return found

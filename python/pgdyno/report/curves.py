@@ -4,38 +4,57 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pgdyno.analysis.compare import Verdict
 from pgdyno.judge.axes import AxisComparisons
 from pgdyno.judge.groups import Group
 from pgdyno.message import message
+from pgdyno.plot.model import (
+    COLOURS,
+    DASHES,
+    GREY,
+    Axis,
+    Band,
+    Dots,
+    Figure,
+    Interval,
+    Key,
+    Line,
+    Mark,
+    Panel,
+    Rule,
+    colours,
+)  # fmt: skip
 from pgdyno.report import verdicts
-from pgdyno.report.charts import COLOURS, Say, base, line_of
+from pgdyno.report.charts import Say, line_of
 from pgdyno.store.manifest import Capacity
 from pgdyno.store.reading import RunData
 
 if TYPE_CHECKING:
     from pgdyno.analysis.scaling import Scaling
 
+_PERCENTILES = ("p50", "p95", "p99", "p99.9")
 #: Levels that a fit of the law needs.
 _LEVELS = 4
 _MOST = 6
 _MOST_LEVELS = 24
+#: Room beside the longest interval, as a ratio.
+_MARGIN = 1.03
 #: Intervals of a picture.
 _MOST_RATIOS = 40
 #: Names and colours of verdicts.
 _KINDS = {
     Verdict.FASTER: (message("verdict-faster"), COLOURS[2]),
-    Verdict.SLOWER: (message("verdict-slower"), COLOURS[5]),
+    Verdict.SLOWER: (message("verdict-slower"), COLOURS[3]),
     Verdict.SAME: (message("verdict-the-same"), COLOURS[0]),
-    Verdict.UNKNOWN: (message("verdict-unknown"), "#9ca3af"),
+    Verdict.UNKNOWN: (message("verdict-unknown"), GREY),
 }
 #: A picture's band needs fewer than a figure.
 _RESAMPLES = 150
 
 
-def scaling(groups: Sequence[Group], say: Say) -> dict[str, object] | None:
+def scaling(groups: Sequence[Group], say: Say) -> Figure | None:
     """Return a chart of throughput by clients, or None if there are too few levels.
 
     The chart shows each repetition as a point, the fitted law with its interval, and its knee.
@@ -64,141 +83,80 @@ def scaling(groups: Sequence[Group], say: Say) -> dict[str, object] | None:
 
 def law_chart(
     curves: dict[str, list[tuple[float, float]]], laws: dict[str, Scaling], axis: str, throughput: str
-) -> dict[str, object] | None:
+) -> Figure | None:
     """Points of each curve, its law with the interval, and its knee; None where there is no law."""
-    values: list[dict[str, object]] = []
-    for name, law in laws.items():
-        values += [{"kind": "point", "curve": name, "n": n, "TPS": round(x)} for n, x in curves[name]]
-        for p in law.curve:
-            t = p.law
-            figures = {"TPS": round(t.value), "low": round(t.low), "high": round(t.high)}
-            values.append({"kind": "law", "curve": name, "n": p.n, **figures})
+    marks: list[Mark] = []
+    keys = []
+    for (name, law), colour in zip(laws.items(), colours(len(laws)), strict=True):
+        curve = [(p.n, p.law) for p in law.curve]
+        marks.append(Band([(n, t.low, t.high) for n, t in curve], colour))
+        marks.append(Line([(n, t.value) for n, t in curve], name, colour))
+        marks.append(Dots(curves[name], colour=colour))
         if math.isfinite(law.knee.value) and law.knee.value <= law.curve[-1].n:
-            values.append({"kind": "knee", "curve": name, "n": round(law.knee.value, 1), "TPS": round(law.peak.value)})
-    if not values:
+            marks.append(Dots([(law.knee.value, law.peak.value)], colour=colour, radius=5, shape="triangle"))
+        keys.append(Key(name, colour, shape="line"))
+    if not marks:
         return None
-    x = {"field": "n", "type": "quantitative", "title": axis}
-    y = {"field": "TPS", "type": "quantitative", "title": throughput, "axis": {"format": "~s"}}
-    one = {"legend": None} if len(laws) < 2 else {}
-    colour = {"field": "curve", "type": "nominal", "title": None, **one}
-
-    def layer(kind: str, mark: dict[str, object], **encoding: Any) -> dict[str, object]:
-        return {
-            "transform": [{"filter": f"datum.kind == '{kind}'"}],
-            "mark": mark,
-            "encoding": {"x": x, "y": y, "color": colour, **encoding},
-        }
-
-    layers = [
-        layer("law", {"type": "area", "opacity": 0.12}, y={**y, "field": "low"}, y2={"field": "high"}),
-        layer("law", {"type": "line", "strokeWidth": 1.5}),
-        layer("point", {"type": "point", "filled": True, "size": 28}),
-        layer("knee", {"type": "point", "shape": "triangle-down", "size": 90, "strokeWidth": 2}),
-    ]
-    return {**base(values, 560, 300), "layer": layers}
+    panel = Panel(Axis(axis), Axis(throughput, form="si"), marks, width=560, height=260)
+    return Figure([panel], keys=keys if len(keys) > 1 else [])
 
 
-def ratios(found: AxisComparisons, say: Say) -> dict[str, object] | None:
+def ratios(found: AxisComparisons, say: Say) -> Figure | None:
     """Return a chart of the compared ratios, or None if no ratio has an interval.
 
     The chart shows the interval of each ratio relative to no difference.
     """
     # One that nothing is known of would stretch the axis until the others cannot be read.
-    rows = [r for r in found.rows if verdicts.is_readable(r.comparison.low, r.comparison.high)]
+    rows = [r for r in found.rows if verdicts.is_readable(r.comparison.low, r.comparison.high)][:_MOST_RATIOS]
     if not rows:
         return None
     several = len({r.pair.difference for r in rows}) > 1
-    values: list[dict[str, object]] = []
-    for r in rows[:_MOST_RATIOS]:
+    panels: dict[str, list[Interval]] = {}
+    for r in rows:
         c = r.comparison
         label = ", ".join(filter(None, [r.pair.difference if several else "", r.pair.label]))
-        figures = {"low": c.low, "ratio": c.ratio, "high": c.high}
-        values.append(
-            {
-                "configuration": label,
-                "figure": r.figure.name,
-                **{k: float(f"{v:.4g}") for k, v in figures.items()},
-                "verdict": say(verdicts.verdict(r)),
-                "kind": say(_KINDS[c.verdict][0]),
-            }
-        )
-    x = {
-        "field": "ratio", "type": "quantitative", "title": say(message("axis-b-by-a")),
-        "scale": {"type": "log", "nice": True}, "axis": {"format": ".3~r", "tickCount": 6},
-    }  # fmt: skip
-    y = {"field": "figure", "type": "nominal", "title": None, "sort": None}
-    kinds = {say(name): colour for name, colour in _KINDS.values()}
-    colour = {
-        "field": "kind", "type": "nominal", "title": say(message("column-verdict")),
-        "scale": {"domain": list(kinds), "range": list(kinds.values())},
-    }  # fmt: skip
-    tip = [{"field": f} for f in ("configuration", "figure", "ratio", "low", "high", "verdict")]
-    no_difference = {
-        "mark": {"type": "rule", "strokeDash": [3, 3], "color": "#6b7280"},
-        "encoding": {"x": {"datum": 1, "type": "quantitative"}},
-    }
-    layers = [
-        no_difference,
-        {
-            "mark": {"type": "rule", "strokeWidth": 3},
-            "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": colour, "tooltip": tip},
-        },
-        {
-            "mark": {"type": "point", "filled": True, "size": 60},
-            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tip},
-        },
-    ]
-    whole = base(values, 0, 0)
-    whole.pop("width")
-    whole.pop("height")
-    header = {"labelAngle": 0, "labelAlign": "left", "labelLimit": 260}
-    facet = {"row": {"field": "configuration", "type": "nominal", "title": None, "sort": None, "header": header}}
-    return {**whole, "facet": facet, "spec": {"width": 460, "height": {"step": 22}, "layer": layers},
-            "resolve": {"scale": {"y": "independent"}}}  # fmt: skip
+        words = f"{r.figure.name}: {c.ratio:.4g} ({c.low:.4g} – {c.high:.4g}), {say(verdicts.verdict(r))}"
+        colour = _KINDS[c.verdict][1]
+        panels.setdefault(label, []).append(Interval(r.figure.name, c.low, c.ratio, c.high, words, colour))
+    # All have one axis: what is compared is compared with the others too.
+    ends = [x for r in rows for x in (r.comparison.low, r.comparison.high, 1.0)]
+    bounds = min(ends) / _MARGIN, max(ends) * _MARGIN
+    drawn = []
+    for n, (label, own) in enumerate(panels.items(), 1):
+        x = Axis(say(message("axis-b-by-a")) if n == len(panels) else "", "log", bounds)
+        y = Axis(kind="band", bands=tuple(i.band for i in own))
+        drawn.append(Panel(x, y, [Rule(x=1.0), *own], label, 460, 24 * len(own)))
+    shown = {r.comparison.verdict for r in rows}
+    keys = [Key(say(name), colour, shape="circle") for v, (name, colour) in _KINDS.items() if v in shown]
+    return Figure(drawn, keys=keys, legend=say(message("column-verdict")))
 
 
-def latency_by_throughput(data: RunData, say: Say) -> dict[str, object] | None:
+def latency_by_throughput(data: RunData, say: Say) -> Figure | None:
     """Return a chart of the trials of a capacity search: latency by achieved throughput, and the objective."""
     found = data.manifest.capacity or Capacity()
     by_number = {t.plan.number: t for t in data.trials}
-    values: list[dict[str, object]] = []
-    yes, no = say(message("yes")), say(message("no"))
+    curves: dict[str, list[tuple[float, float, bool]]] = {}
     for number, probe in enumerate(found.probes, 2):
         t = by_number.get(number)
         if t is None or t.summary is None:
             continue
-        for name, ns in zip(("p50", "p95", "p99", "p99.9"), t.summary.latency.percentiles(), strict=True):
+        for name, ns in zip(_PERCENTILES, t.summary.latency.percentiles(), strict=True):
             if ns:
-                holds = yes if probe.holds else no
-                values.append(
-                    {"TPS": round(t.summary.tps), "ms": float(f"{ns / 1e6:.4g}"), "what": name, "holds": holds}
-                )
-    if not values:
+                curves.setdefault(name, []).append((t.summary.tps, ns / 1e6, probe.holds))
+    if not curves:
         return None
-    x = {
-        "field": "TPS",
-        "type": "quantitative",
-        "title": say(message("column-done-tps")),
-        "scale": {"zero": False},
-        "axis": {"format": "~s"},
-    }
-    y = {"field": "ms", "type": "quantitative", "title": say(message("axis-latency")), "scale": {"type": "log"},
-         "axis": {"format": "~r"}}  # fmt: skip
-    colour = {
-        "field": "what",
-        "type": "nominal",
-        "title": say(message("axis-percentile")),
-        "sort": ["p50", "p95", "p99", "p99.9"],
-    }
-    shape = {"field": "holds", "type": "nominal", "title": say(message("column-holds")), "sort": [yes, no]}
-    rule = {
-        "data": {"values": [{"ms": found.below_ns / 1e6}]},
-        "mark": {"type": "rule", "strokeDash": [4, 4], "color": COLOURS[5]},
-        "encoding": {"y": {"field": "ms", "type": "quantitative"}},
-    }
-    layers = [
-        {"mark": {"type": "line", "opacity": 0.5}, "encoding": {"x": x, "y": y, "color": colour}},
-        {"mark": {"type": "point", "size": 50}, "encoding": {"x": x, "y": y, "color": colour, "shape": shape}},
-        rule,
+    marks: list[Mark] = [Rule(y=found.below_ns / 1e6, colour=COLOURS[3], hint=say(message("section-objective")))]
+    keys = []
+    for (name, points), colour, dash in zip(curves.items(), colours(len(curves)), DASHES, strict=False):
+        marks.append(Line(sorted((x, y) for x, y, _ in points), name, colour, dash, 1.2, 0.6))
+        marks.append(Dots([(x, y) for x, y, holds in points if holds], colour=colour, radius=3.5))
+        marks.append(Dots([(x, y) for x, y, holds in points if not holds], colour=colour, radius=3.5, shape="ring"))
+        keys.append(Key(name, colour, dash, "line"))
+    holds = say(message("column-holds"))
+    keys += [
+        Key(f"{holds}: {say(message('yes'))}", shape="circle"),
+        Key(f"{holds}: {say(message('no'))}", shape="ring"),
     ]
-    return {**base(values, 560, 300), "layer": layers}
+    x = Axis(say(message("column-done-tps")), form="si", has_zero=False)
+    panel = Panel(x, Axis(say(message("axis-latency")), "log"), marks, width=560, height=260)
+    return Figure([panel], keys=keys)

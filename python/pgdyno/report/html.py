@@ -1,35 +1,26 @@
-"""The report as one HTML file that needs no network: styles, data and the chart library are inside."""
+"""The report as one HTML file that needs no network: styles, charts and data are inside."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import jinja2
-import vl_convert
+from markupsafe import Markup
 
-from pgdyno import home
 from pgdyno.message import listed, message
+from pgdyno.plot import svg
 from pgdyno.report.cells import Table
 from pgdyno.report.sections import sections
 from pgdyno.report.view import View
 
 #: Tables of more rows are drawn in pages, with a filter; so is the one of trials, to which the figures lead.
 LARGE = 100
-#: What prepare() has begun.
-_begun: list[subprocess.Popen[bytes]] = []
 
 
 def render(view: View) -> str:
     """Return the report as an HTML page."""
-    specs = {c.name: c.spec for c in view.charts}
     return template("report.html.j2").render(
         view=view,
         lang=view.lang,
@@ -39,8 +30,6 @@ def render(view: View) -> str:
         shrunk=listed(view.shrunk, "semicolon"),
         sections=sections(view),
         **tables_for(view.tables, view.lang),
-        specs=embedded(specs),
-        library=library() if specs else "",
     )
 
 
@@ -64,6 +53,9 @@ def template(name: str) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    # Their texts are escaped where they are drawn.
+    env.globals |= {"plot_style": Markup(svg.STYLE)}
+    env.globals |= {"panel": lambda p, name: Markup(svg.panel(p, name)), "key": lambda k: Markup(svg.key(k))}
     return env.get_template(name)
 
 
@@ -93,40 +85,3 @@ def embedded(data: Any) -> str:
     """JSON that a page's script reads."""
     # Nothing in it may end the script element early, or begin what hides its end ("<!--<script>").
     return json.dumps(data, separators=(",", ":"), ensure_ascii=False).replace("<", "\\u003c")
-
-
-def prepare() -> None:
-    """Start to bundle the chart library in a separate process unless it is cached.
-
-    Bundling takes a second, during which this process could do nothing else.
-    """
-    if not _kept().exists():
-        # -P: not what lies where the user is.
-        program = [sys.executable, "-P", "-c", "from pgdyno.report.html import library; library()"]
-        _begun.append(subprocess.Popen(program, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
-
-
-def library() -> str:
-    """Return the chart library, which is bundled once and kept in the user's cache."""
-    while _begun:
-        _begun.pop().wait()
-    kept = _kept()
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return kept.read_text(encoding="utf-8")
-    text = _bundle()
-    with contextlib.suppress(OSError):
-        kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=kept.parent, delete=False) as f:
-            f.write(text)
-        Path(f.name).rename(kept)
-    return text
-
-
-def _kept() -> Path:
-    return home.cache() / f"vega-{version('vl-convert-python')}.js"
-
-
-def _bundle() -> str:
-    # The type stub claims that a snippet is required; without one, the bundle puts its functions into `window`.
-    bundle: str = vl_convert.javascript_bundle()  # type: ignore[call-arg]
-    return bundle.replace("</script", "<\\/script")

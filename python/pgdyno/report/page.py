@@ -45,12 +45,9 @@ class Page:
 
 def render(page: Page) -> str:
     """Return the page as HTML; it needs no network."""
-    specs = {c.name: c.spec for c in page.charts}
     return html.template("page.html.j2").render(
         page=page,
         lang=page.lang,
         say=page.say,
         **html.tables_for([*page.tables, *page.details], page.lang),
-        specs=html.embedded(specs),
-        library=html.library() if specs else "",
     )

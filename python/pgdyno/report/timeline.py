@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from pgdyno.diagnosis import dips
@@ -12,7 +12,8 @@ from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans
 from pgdyno.diagnosis.recorded import Recorded, Wait, is_outside, runs
 from pgdyno.message import Message, listed, message
 from pgdyno.model import IntervalRow
-from pgdyno.report.charts import COLOURS, Say, base
+from pgdyno.plot.model import COLOURS, GREY, Areas, Axis, Cell, Dots, Figure, Key, Line, Mark, Panel, Span, colours
+from pgdyno.report.charts import Say
 
 #: Points of a line.
 _MOST = 400
@@ -27,48 +28,64 @@ _WAITS = 6
 _MOMENT_NS = 20_000_000
 #: Events that are marked, and their colours.
 _MARKED = {
-    "checkpoint": COLOURS[1], "autovacuum": COLOURS[2], "lock wait": COLOURS[5], "plan changed": COLOURS[3],
-    "server restarted": COLOURS[5], "configuration reloaded": COLOURS[3], "dip": "#9ca3af", "warm-up": "#d1d5db",
-    "error": COLOURS[5], "server process died": COLOURS[5], "too many checkpoints": COLOURS[1],
-    "connection lost": COLOURS[5], "setting changed": COLOURS[3],
+    "checkpoint": COLOURS[1], "autovacuum": COLOURS[2], "lock wait": COLOURS[3], "plan changed": COLOURS[4],
+    "server restarted": COLOURS[3], "configuration reloaded": COLOURS[4], "dip": GREY, "warm-up": "#d1d5db",
+    "error": COLOURS[3], "server process died": COLOURS[3], "too many checkpoints": COLOURS[1],
+    "connection lost": COLOURS[3], "setting changed": COLOURS[4],
 }  # fmt: skip
-#: Panels of the devices: their titles, the lines by what they show, the unit, and how figures are written.
+#: Panels of the devices: their titles, the lines by what they show, the unit.
 _DISKS = (
-    (message("axis-disk-bytes"), {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}, 1e6, "~s"),
-    (message("axis-disk-iops"), {"read": "reads_per_s", "write": "writes_per_s", "flush": "flushes_per_s"}, 1.0, "~s"),
-    (message("axis-await"), {"read": "read_await_ns", "write": "write_await_ns", "flush": "flush_await_ns"}, 1e6, "~g"),
+    (message("axis-disk-bytes"), {"read": "read_bytes_per_s", "write": "write_bytes_per_s"}, 1e6),
+    (message("axis-disk-iops"), {"read": "reads_per_s", "write": "writes_per_s", "flush": "flushes_per_s"}, 1.0),
+    (message("axis-await"), {"read": "read_await_ns", "write": "write_await_ns", "flush": "flush_await_ns"}, 1e6),
 )
-Values = list[dict[str, object]]
+Points = list[tuple[float, float]]
 
 
-def chart(r: Recorded, say: Say) -> dict[str, object] | None:
+def chart(r: Recorded, say: Say) -> Figure | None:
     """Return a chart of the panels that have data, or None if nothing was collected."""
     zero = r.window[0]
     if not r.intervals or not any(r.rows(s) for s in ("waits", "devices", "machine")):
         return None
     end = (r.window[1] - zero) / 1e9
     begin = min(0.0, (_whole(r)[0].start_ns - zero) / 1e9)
-    domain = [round(begin, 3), round(end, 3)]
-    x: dict[str, Any] = {"field": "s", "type": "quantitative", "title": None, "scale": {"domain": domain}}
-    marks = _Marks(_marks(r, zero, say), say(message("axis-events")), _colours(say))
+    x = Axis(domain=(round(begin, 3), round(end, 3)))
+    marks = _marks(r, zero, say)
+    events = {m.name: Key(m.name, m.colour, shape="span") for m in marks}
+    tps, p99 = say(message("axis-tps")), say(message("axis-p99"))
     panels = [
-        _lines(_every_interval(r, zero), say(message("axis-tps")), x, marks, "~s", dots=True),
-        _lines(_tail(r, zero), say(message("axis-p99")), x, replace(marks, legend=None), "~g"),
+        _panel(x, Axis(tps, form="si"), [*marks, *_dotted(_every_interval(r, zero), "TPS")], list(events.values())),
+        _panel(x, Axis(p99), [*marks, Line(_tail(r, zero), "p99", width=1.3)]),
     ]
-    if heat := _heat(r, zero):
-        panels.append(_cells(heat, x, say))
+    if heat := _heat(r, zero, say):
+        panels.append(_panel(x, Axis(say(message("axis-latency")), "log"), heat))
     if clients := waits(r, zero, say):
-        titles = say(message("axis-clients")), say(message("axis-waits"))
-        panels.append(_areas(clients, *titles, x))
-    for title, columns, unit, form in _DISKS:
+        panels.append(_stacked(clients, say(message("axis-clients")), x))
+    for title, columns, unit in _DISKS:
         if disks := _disks(r, zero, columns, unit):
-            panels.append(_lines(disks, say(title), x, None, form, named=True))
+            lines = [Line(p, n, c, width=1.3) for (n, p), c in zip(disks.items(), colours(len(disks)), strict=True)]
+            keys = [Key(line.name, line.colour, shape="line") for line in lines]
+            panels.append(_panel(x, Axis(say(title), form="si"), lines, keys))
     if cpus := _processors(r, zero, say):
-        panels.append(_areas(cpus, say(message("axis-cpus")), say(message("axis-cpus")), x))
-    whole = base([], 0, 0)
-    for name in ("width", "height", "data"):
-        whole.pop(name)
-    return {**whole, "vconcat": panels, "resolve": {"scale": {"color": "independent"}}}
+        panels.append(_stacked(cpus, say(message("axis-cpus")), x))
+    return Figure(panels)
+
+
+def _panel(x: Axis, y: Axis, marks: Sequence[Mark], keys: Sequence[Key] = ()) -> Panel:
+    return Panel(x, y, marks, width=_WIDTH, height=_HEIGHT, keys=keys)
+
+
+def _dotted(points: Points, name: str) -> list[Mark]:
+    """Return values each as a dot; a line joins them only if they are few."""
+    if len(points) < _FEW_DOTS:
+        return [Line(points, name, width=1.3, has_dots=True)]
+    return [Dots(points, name, radius=1.4)]
+
+
+def _stacked(parts: Stacked, title: str, x: Axis) -> Panel:
+    palette = [*colours(len(parts.names) - parts.has_rest), *([GREY] if parts.has_rest else [])]
+    keys = [Key(name, colour) for name, colour in zip(parts.names, palette, strict=True)]
+    return _panel(x, Axis(title), [Areas(parts.names, parts.rows, palette)], keys)
 
 
 def _whole(r: Recorded) -> list[IntervalRow]:
@@ -82,16 +99,16 @@ def _thin(rows: Sequence[Any]) -> Sequence[Any]:
     return rows[::step]
 
 
-def _every_interval(r: Recorded, zero: int) -> Values:
+def _every_interval(r: Recorded, zero: int) -> Points:
     """Throughput of each interval by itself: what a mean over several would hide is what is looked for."""
     whole = _whole(r)
     step = max(1, -(-len(whole) // _MOST_DOTS))
-    found: Values = []
+    found: Points = []
     for n in range(0, len(whole), step):
         # Of very many the lowest and the highest of each stretch: a stall is never left out.
         part = sorted(whole[n : n + step], key=_tps)
         for i in part if len(part) < 3 else (part[0], part[-1]):
-            found.append({"s": round((i.end_ns - zero) / 1e9, 3), "v": float(f"{_tps(i):.4g}"), "what": "TPS"})
+            found.append((round((i.end_ns - zero) / 1e9, 3), _tps(i)))
     return found
 
 
@@ -99,19 +116,18 @@ def _tps(i: IntervalRow) -> float:
     return i.committed / ((i.end_ns - i.start_ns) / 1e9)
 
 
-def _tail(r: Recorded, zero: int) -> Values:
+def _tail(r: Recorded, zero: int) -> Points:
     whole = _whole(r)
     step = max(1, -(-len(whole) // _MOST))
-    found: Values = []
+    found: Points = []
     for i in range(0, len(whole), step):
         part = whole[i : i + step]
         # Of latency the highest: percentiles are never averaged.
-        value = max(x.p99_ns for x in part) / 1e6
-        found.append({"s": round((part[-1].end_ns - zero) / 1e9, 3), "v": float(f"{value:.4g}"), "what": "p99"})
+        found.append((round((part[-1].end_ns - zero) / 1e9, 3), max(x.p99_ns for x in part) / 1e6))
     return found
 
 
-def _heat(r: Recorded, zero: int) -> Values:
+def _heat(r: Recorded, zero: int, say: Say) -> list[Cell]:
     """Return the numbers of transactions by time and latency.
 
     Time is divided into columns. Each factor of ten in latency is divided into `_PER_DECADE` rows.
@@ -126,41 +142,31 @@ def _heat(r: Recorded, zero: int) -> Values:
             row = math.floor(math.log10(max(1, value)) * _PER_DECADE)
             counts[column, row] = counts.get((column, row), 0) + n
     seconds = length / 1e9 / columns
-    return [
-        {
-            "s": round(column * seconds, 3), "until": round((column + 1) * seconds, 3),
-            "low": float(f"{10 ** (row / _PER_DECADE) / 1e6:.4g}"),
-            "high": float(f"{10 ** ((row + 1) / _PER_DECADE) / 1e6:.4g}"), "n": n,
-        }
-        for (column, row), n in sorted(counts.items())
-    ]  # fmt: skip
+    most = math.log(max(counts.values(), default=1) + 1)
+    transactions = say(message("axis-transactions"))
+    found = []
+    for (column, row), n in sorted(counts.items()):
+        low, high = 10 ** (row / _PER_DECADE) / 1e6, 10 ** ((row + 1) / _PER_DECADE) / 1e6
+        at = column * seconds, (column + 1) * seconds
+        words = f"{at[0]:.4g} – {at[1]:.4g} s, {low:.3g} – {high:.3g} ms: {n:,} {transactions}"
+        # By the logarithm: a single slow transaction is seen beside thousands of fast ones.
+        found.append(Cell(at, (low, high), 0.08 + 0.92 * math.log(n + 1) / most, words))
+    return found
 
 
-def _cells(values: Values, x: dict[str, Any], say: Say) -> dict[str, Any]:
-    """Return a heat map panel."""
-    y = {
-        "field": "low", "type": "quantitative", "title": say(message("axis-latency")),
-        "scale": {"type": "log", "nice": False}, "axis": {"format": "~g", "tickCount": 5},
-    }  # fmt: skip
-    colour = {"field": "n", "type": "quantitative", "title": say(message("axis-transactions")),
-              "scale": {"type": "log", "scheme": "blues"}, "legend": {"format": "~s", "tickCount": 4}}  # fmt: skip
-    return {
-        "width": _WIDTH,
-        "height": _HEIGHT,
-        "data": {"values": values},
-        "mark": {"type": "rect", "clip": True},
-        "encoding": {
-            "x": x,
-            "x2": {"field": "until"},
-            "y": y,
-            "y2": {"field": "high"},
-            "color": colour,
-            "tooltip": [{"field": f} for f in ("s", "low", "high", "n")],
-        },
-    }
+@dataclass(frozen=True)
+class Stacked:
+    """Parts of a whole over time. `has_rest`: the last is all that has no name."""
+
+    names: list[str]
+    rows: list[tuple[float, list[float]]]
+    has_rest: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
 
 
-def waits(r: Recorded, zero: int, say: Say) -> Values:
+def waits(r: Recorded, zero: int, say: Say) -> Stacked:
     """Our clients: running, outside of the server, and the longest waits."""
     totals: dict[str, float] = {}
     samples: dict[int, dict[str, float]] = {}
@@ -171,14 +177,13 @@ def waits(r: Recorded, zero: int, say: Say) -> Values:
             totals[name] = totals.get(name, 0.0) + clients
             at[name] = at.get(name, 0.0) + clients
     most = sorted(totals, key=lambda n: -totals[n])[:_WAITS]
-    found: Values = []
+    has_rest = len(totals) > len(most)
+    rows = []
     for end in _thin(sorted(samples)):
-        rest = sum(v for n, v in samples[end].items() if n not in most)
-        for name in most:
-            found.append(_value(end, zero, samples[end].get(name, 0.0), name))
-        if len(totals) > len(most):
-            found.append(_value(end, zero, rest, say(message("wait-others"))))
-    return found
+        at = samples[end]
+        rest = [sum(v for n, v in at.items() if n not in most)] if has_rest else []
+        rows.append((round((end - zero) / 1e9, 3), [*(at.get(name, 0.0) for name in most), *rest]))
+    return Stacked([*most, *([say(message("wait-others"))] if has_rest else [])], rows, has_rest)
 
 
 def _wait(what: Wait, say: Say, *, idle_on_purpose: bool) -> str:
@@ -192,146 +197,51 @@ def _wait(what: Wait, say: Say, *, idle_on_purpose: bool) -> str:
     return say(message("wait-running")) if runs(what) else say(message("not-known"))
 
 
-def _value(end_ns: int, zero: int, value: float, what: str) -> dict[str, object]:
-    return {"s": round((end_ns - zero) / 1e9, 3), "v": float(f"{value:.4g}"), "what": what}
-
-
-def _disks(r: Recorded, zero: int, columns: dict[str, str], unit: float) -> Values:
-    """Return the values of each device over time.
+def _disks(r: Recorded, zero: int, columns: dict[str, str], unit: float) -> dict[str, Points]:
+    """Return the lines of each device by their names.
 
     A kind of request that a device never had gets no line.
     """
-    found: Values = []
+    found: dict[str, Points] = {}
     rows = r.rows("devices")
-    names = list(dict.fromkeys(row["device"] for row in rows))
-    for name in names:
+    for name in dict.fromkeys(row["device"] for row in rows):
         for row in _thin([x for x in rows if x["device"] == name]):
             for what, column in columns.items():
-                found.append(_value(row["end_ns"], zero, (row.get(column) or 0.0) / unit, f"{name} {what}"))
-    busy = {v["what"] for v in found if v["v"]}
-    return [v for v in found if v["what"] in busy]
+                at = round((row["end_ns"] - zero) / 1e9, 3)
+                found.setdefault(f"{name} {what}", []).append((at, (row.get(column) or 0.0) / unit))
+    return {name: points for name, points in found.items() if any(y for _, y in points)}
 
 
-def _processors(r: Recorded, zero: int, say: Say) -> Values:
-    found: Values = []
+def _processors(r: Recorded, zero: int, say: Say) -> Stacked:
+    names = [say(message(x)) for x in ("cpu-user", "cpu-system", "cpu-iowait", "cpu-steal")]
+    rows = []
     for row in _thin(r.rows("machine")):
         system = row["cpu_system"] + row["cpu_irq"] + row["cpu_softirq"]
-        parts = (
-            (message("cpu-user"), row["cpu_user"] + row["cpu_nice"]),
-            (message("cpu-system"), system),
-            (message("cpu-iowait"), row["cpu_iowait"]),
-            (message("cpu-steal"), row["cpu_steal"]),
-        )
-        for what, value in parts:
-            found.append(_value(row["end_ns"], zero, value, say(what)))
-    return found
-
-
-@dataclass(frozen=True)
-class _Marks:
-    """Spans and moments in a panel, the title of their legend (None: no legend), and a colour for each kind."""
-
-    values: Values
-    legend: str | None
-    colours: dict[str, str]
-
-
-def _colours(say: Say) -> dict[str, str]:
-    return {say(_event(kind)): colour for kind, colour in _MARKED.items()}
+        parts = [row["cpu_user"] + row["cpu_nice"], system, row["cpu_iowait"], row["cpu_steal"]]
+        rows.append((round((row["end_ns"] - zero) / 1e9, 3), parts))
+    return Stacked(names, rows)
 
 
 def _event(kind: str) -> Message:
     return message(f"event-{kind.replace(' ', '-')}")
 
 
-def _marks(r: Recorded, zero: int, say: Say) -> Values:
-    """Spans and moments of what happened."""
-    found: Values = []
+def _marks(r: Recorded, zero: int, say: Say) -> list[Span]:
+    """Spans and moments of what happened, by kind in the order of the legend."""
+    found: dict[str, list[Span]] = {kind: [] for kind in _MARKED}
+
+    def add(kind: str, start_ns: int, end_ns: int, hint: str) -> None:
+        start, end = (start_ns - zero) / 1e9, (end_ns - zero) / 1e9
+        start = start if kind == "warm-up" else max(0.0, start)
+        found[kind].append(Span(round(start, 3), round(max(start, end), 3), say(_event(kind)), hint, _MARKED[kind]))
+
     if _whole(r)[0].start_ns < zero:
-        begin = round((_whole(r)[0].start_ns - zero) / 1e9, 3)
-        event, words = say(_event("warm-up")), say(message("event-not-counted"))
-        found.append({"s": begin, "until": 0.0, "event": event, "words": words})
-    checkpoint = say(_event("checkpoint"))
+        add("warm-up", _whole(r)[0].start_ns, zero, say(message("event-not-counted")))
     for start, end in checkpoint_spans(r):
-        found.append(_span(start, end, zero, checkpoint, checkpoint))
+        add("checkpoint", start, end, say(_event("checkpoint")))
     for d in dips.dips_of(r):
-        why = listed(dips.explained(r, d) or [message("dip-unexplained")])
-        found.append(_span(d.start_ns, d.end_ns, zero, say(_event("dip")), say(why)))
+        add("dip", d.start_ns, d.end_ns, say(listed(dips.explained(r, d) or [message("dip-unexplained")])))
     for e in r.events:
         if e.kind in _MARKED and e.kind != "checkpoint" and e.at_ns:
-            found.append(_span(e.at_ns, e.at_ns + _MOMENT_NS, zero, say(_event(e.kind)), say(e.text)[:120]))
-    return found[:_MOST]
-
-
-def _span(start_ns: int, end_ns: int, zero: int, kind: str, text: str) -> dict[str, object]:
-    start = max(0.0, (start_ns - zero) / 1e9)
-    return {"s": round(start, 3), "until": round(max(start, (end_ns - zero) / 1e9), 3), "event": kind, "words": text}
-
-
-def _lines(
-    values: Values,
-    title: str,
-    x: dict[str, Any],
-    marks: _Marks | None,
-    form: str,
-    *,
-    dots: bool = False,
-    named: bool = False,
-) -> dict[str, Any]:
-    """Return a panel of lines over time.
-
-    With `dots`, each value is a dot, and a line joins the dots only if they are few. With `named`, a single line also
-    has its name beside it.
-    """
-    names = list(dict.fromkeys(str(v["what"]) for v in values))
-    colour: dict[str, object] = {"value": COLOURS[0]}
-    if len(names) > 1 or named:
-        colour = {"field": "what", "type": "nominal", "title": None, "sort": names}
-    y = {"field": "v", "type": "quantitative", "title": title, "axis": {"format": form, "tickCount": 4}}
-    layers: list[dict[str, object]] = []
-    if marks is not None and marks.values:
-        kinds = [k for k in marks.colours if any(m["event"] == k for m in marks.values)]
-        scale = {"domain": kinds, "range": [marks.colours[k] for k in kinds]}
-        legend = {} if marks.legend else {"legend": None}
-        fill = {"field": "event", "type": "nominal", "title": marks.legend, "scale": scale, **legend}
-        tip = [{"field": "event"}, {"field": "words"}, {"field": "s"}]
-        layers.append(
-            {
-                "data": {"values": marks.values},
-                "mark": {"type": "rect", "opacity": 0.25},
-                "encoding": {"x": x, "x2": {"field": "until"}, "color": fill, "tooltip": tip},
-            }
-        )
-    tip_ = [{"field": f} for f in ("what", "s", "v")]
-    layers.append(
-        {
-            "data": {"values": values},
-            "mark": _dots(len(values)) if dots else {"type": "line", "strokeWidth": 1.3, "clip": True},
-            "encoding": {"x": x, "y": y, "color": colour, "tooltip": tip_},
-        }
-    )
-    return {"width": _WIDTH, "height": _HEIGHT, "layer": layers, "resolve": {"scale": {"color": "independent"}}}
-
-
-def _dots(n: int) -> dict[str, object]:
-    if n < _FEW_DOTS:
-        return {"type": "line", "strokeWidth": 1.3, "clip": True, "point": {"size": 12}}
-    return {"type": "point", "filled": True, "size": 8, "opacity": 0.7, "clip": True}
-
-
-def _areas(values: Values, title: str, legend: str, x: dict[str, Any]) -> dict[str, Any]:
-    names = list(dict.fromkeys(str(v["what"]) for v in values))
-    return {
-        "width": _WIDTH,
-        "height": _HEIGHT,
-        "data": {"values": values},
-        "mark": {"type": "area", "clip": True},
-        "encoding": {
-            "x": x,
-            "y": {"field": "v", "type": "quantitative", "title": title, "stack": "zero",
-                  "axis": {"tickCount": 4}},
-            "color": {"field": "what", "type": "nominal", "title": legend, "sort": names,
-                      "scale": {"domain": names, "range": [*COLOURS, "#9ca3af"][: len(names)]}},
-            "tooltip": [{"field": f} for f in ("what", "s", "v")],
-        },
-    }  # fmt: skip
+            add(e.kind, e.at_ns, e.at_ns + _MOMENT_NS, say(e.text)[:120])
+    return [span for spans in found.values() for span in spans][:_MOST]

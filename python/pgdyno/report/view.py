@@ -193,10 +193,10 @@ def _timelines(run: RunAnalysis, lang: str) -> list[Chart]:
     found = []
     for n, g in enumerate(findings.fastest(run.groups)[:_TIMELINES], 1):
         longest = max(g.trials, key=lambda t: t.summary.elapsed_s if t.summary else 0.0)
-        if spec := timeline.chart(Recorded(run.data, longest), i18n.writer(lang)):
+        if figure := timeline.chart(Recorded(run.data, longest), i18n.writer(lang)):
             repetition = longest.plan.repetition
             title = message("chart-timeline", configuration=names.configuration(g), repetition=repetition)
-            found.append(Chart(f"timeline-{n}", title, message("chart-timeline-note"), spec))
+            found.append(Chart(f"timeline-{n}", title, message("chart-timeline-note"), figure))
     return found
 
 
@@ -221,9 +221,9 @@ def _sides(run: RunAnalysis, lang: str) -> Chart | None:
     pair = next((r.pair for r in run.comparisons.rows if r.pair.axis), None)
     if pair is None or run.data.manifest.run.is_duet:
         return None
-    spec = sides.chart(run, pair, i18n.writer(lang))
+    figure = sides.chart(run, pair, i18n.writer(lang))
     title = message("chart-sides", pair=Name(pair.label))
-    return Chart("sides", title, message("chart-sides-note"), spec) if spec else None
+    return Chart("sides", title, message("chart-sides-note"), figure) if figure else None
 
 
 def _judged_in_part(run: RunAnalysis) -> list[Text]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
-import vl_convert
-
+from pgdyno.plot import svg
 from pgdyno.report import html, markdown
 from pgdyno.report.view import View
 
@@ -20,10 +18,10 @@ def write(v: View, write_text: Callable[[str, str], Path]) -> list[Path]:
     files = {}
     # Another language is written beside the English one, not over it.
     stem = "report" if v.lang == "en" else f"report.{v.lang}"
-    # To draw them takes seconds of processor time; who makes many runs may want the page alone.
-    for chart in v.charts if os.environ.get("PGDYNO_CHARTS") != "html" else []:
+    for chart in v.charts:
         name = f"{stem}-{chart.name}.svg"
-        write_text(name, vl_convert.vegalite_to_svg(chart.spec))
+        # Whoever pastes the picture elsewhere takes along what it shows and where it was measured.
+        write_text(name, svg.document(chart.figure, v.say(chart.title), [v.say(v.title), v.say(v.subtitle)]))
         files[chart.name] = name
     for table in v.tables if v.lang == "en" else []:
         write_text(f"report-{table.name}.csv", table.as_csv())
