@@ -24,7 +24,7 @@ def test_a_page_is_drawn_filtered_and_leads_to_trials(tmp_path: Path, lang: str)
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * p.clients * r.uniform(0.9, 1.1))
     page = opened(html.render(view.build(RunAnalysis(reading.read(run)), lang=lang)), tmp_path)
     assert page["wrong"] == []
-    assert page["charts"] == page["wanted"] == 6
+    assert page["charts"] == page["wanted"] == 7
     assert page["before"] == 24
     assert len(page["filtered"]) == 2 and all("c8-r2" in name for name in page["filtered"])
     assert page["folder"].startswith("trials/")

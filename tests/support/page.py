@@ -135,7 +135,8 @@ async function use(out) {
   for (const panel of document.querySelectorAll(".panel")) {
     if (!panel.querySelector("polyline[data-name], path[data-values], rect > title")) continue;
     panel.scrollIntoView({block: "center"});
-    const box = (panel.querySelector(".place") ?? panel.querySelector("rect:has(> title)")).getBoundingClientRect();
+    const lines = panel.querySelector("polyline[data-name], path[data-values]");
+    const box = panel.querySelector(lines ? ".place" : "rect:has(> title)").getBoundingClientRect();
     const at = {bubbles: true, clientX: box.left + box.width / 2, clientY: box.top + box.height / 2};
     document.elementFromPoint(at.clientX, at.clientY)?.dispatchEvent(new PointerEvent("pointermove", at));
     const tip = document.querySelector(".tip");
@@ -196,8 +197,8 @@ def _shown(
         frame.write_text(f'<body style="margin:0"><iframe style="{style}" src="page.html"></iframe></body>')
         shown = path if width == 1280 else frame
         scheme = ["--blink-settings=preferredColorScheme=0"] if dark else []
-        argv = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", *scheme, f"--user-data-dir={profile}",
-                f"file://{shown}"]  # fmt: skip
+        argv = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=1280,900", *scheme,
+                f"--user-data-dir={profile}", f"file://{shown}"]  # fmt: skip
         browser = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             return answers.get(timeout=patience_s)

@@ -106,6 +106,17 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Square:
+    """A figure in a band of each axis, written in it. `share` is how dark it is, 0 to 1."""
+
+    column: str
+    row: str
+    share: float
+    text: str
+    hint: str
+
+
+@dataclass(frozen=True)
 class Span:
     """A time in which something happened, over the whole height."""
 
@@ -139,7 +150,7 @@ class Rule:
     hint: str = ""
 
 
-Mark = Line | Dots | Band | Areas | Bar | Cell | Span | Interval | Rule
+Mark = Line | Dots | Band | Areas | Bar | Cell | Square | Span | Interval | Rule
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from pgdyno.plot.model import Areas, Axis, Band, Bar, Cell, Dots, Interval, Line, Mark, Rule, Span
 
+#: Ends of a logarithmic axis nearer than by this factor have round values at even distances beside them.
+_NARROW = 4.0
 #: Pixels between the numbers of an axis, at least.
 _APART = {"x": 62.0, "y": 30.0}
 
@@ -46,6 +48,8 @@ def _linear_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def _log_ticks(low: float, high: float, most: int) -> list[float]:
+    if high < _NARROW * low:
+        return _linear_ticks(low, high, most)
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     for factors in ((1, 2, 3, 5, 7), (1, 2, 5), (1, 3), (1,)):
         found = [f * 10.0**e for e in range(first, last + 1) for f in factors]

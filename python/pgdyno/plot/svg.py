@@ -8,20 +8,40 @@ from dataclasses import dataclass
 from html import escape
 from unicodedata import east_asian_width
 
-from pgdyno.plot.model import Areas, Axis, Band, Bar, Cell, Dots, Figure, Interval, Key, Line, Mark, Panel, Rule, Span
+from pgdyno.plot.model import (
+    Areas,
+    Axis,
+    Band,
+    Bar,
+    Cell,
+    Dots,
+    Figure,
+    Interval,
+    Key,
+    Line,
+    Mark,
+    Panel,
+    Rule,
+    Span,
+    Square,
+)
 from pgdyno.plot.scales import Scale, bands, extent, scale, written
 
 #: Pixels of a character of the axes' numbers.
 _CHARACTER = 6.4
 _GAP, _TOP, _RIGHT = 6, 12, 14
 Bands = dict[str, tuple[float, float]]
+#: Share of a square's colour from which on its figure is white.
+_LIGHT_FROM = 0.55
+#: Pixels from which on a panel is drawn smaller on a phone, and its texts larger.
+_WIDE = 420
 #: Most characters of a band's name.
 _LONGEST = 38
 #: Style of a picture that stands alone; a page has its own.
 STYLE = """text{font:11px system-ui,-apple-system,"Segoe UI",sans-serif;fill:#374151}
 .title{font-weight:600;font-size:12px}.grid{stroke:#e5e7eb}.axis{stroke:#9ca3af;fill:none}
 .heading{font-weight:600;font-size:15px;fill:#111827}.soft{fill:#5b6472}
-.heat{fill:#0072B2}"""
+.heat{fill:#0072B2}.in{pointer-events:none}.light{fill:#ffffff}"""
 
 
 def text_width(text: str) -> float:
@@ -36,8 +56,9 @@ def panel(p: Panel, label: str = "") -> str:
     """
     width, height, body = _panel(p)
     name = escape(label or p.title or p.y.title, quote=True)
+    kind = "plot wide" if width > _WIDE else "plot"
     return (
-        f'<svg class="plot" role="img" aria-label="{name}" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'<svg class="{kind}" role="img" aria-label="{name}" viewBox="0 0 {width:.0f} {height:.0f}" '
         f'width="{width:.0f}" height="{height:.0f}">{body}</svg>'
     )
 
@@ -225,6 +246,8 @@ def _drawn(m: Mark, f: _Frame) -> str:
             return _interval(m, f.x, f.y_bands)
         case Rule():
             return _rule(m, f)
+        case Square():
+            return _square(m, f)
     if f.x is None or f.y is None:
         return ""
     x, y = f.x, f.y
@@ -248,6 +271,15 @@ def _drawn(m: Mark, f: _Frame) -> str:
             shape = f'<rect x="{x0:.1f}" y="{f.top}" width="{max(x1 - x0, 1.5):.1f}" height="{f.height}"'
             return _titled(f'{shape} fill="{m.colour}" opacity=".25"', f"{m.name}: {m.hint}", "rect")
     return ""
+
+
+def _square(m: Square, f: _Frame) -> str:
+    (x, width), (y, height) = f.x_bands[m.column], f.y_bands[m.row]
+    shape = f'<rect x="{x - width / 2 + 1:.1f}" y="{y - height / 2 + 1:.1f}" width="{width - 2:.1f}" '
+    shape += f'height="{height - 2:.1f}" rx="2" class="heat" fill-opacity="{m.share:.2f}"'
+    kind = "in light" if m.share > _LIGHT_FROM else "in"
+    text = f'<text class="{kind}" x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle">{escape(m.text)}</text>'
+    return _titled(shape, m.hint, "rect") + text
 
 
 def _rule(m: Rule, f: _Frame) -> str:

@@ -10,8 +10,8 @@ from pgdyno import i18n
 from pgdyno.judge.groups import Group, variant_column
 from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.model import IntervalRow
-from pgdyno.plot.model import DASHES, Axis, Bar, Figure, Key, Line, Panel, colours
-from pgdyno.plot.scales import scale
+from pgdyno.plot.model import COLOURS, DASHES, Axis, Bar, Figure, Key, Line, Panel, Square, colours
+from pgdyno.plot.scales import scale, written
 from pgdyno.report import replication, tpcc
 from pgdyno.report.cells import own_column
 from pgdyno.report.names import clients as clients_of
@@ -46,6 +46,7 @@ def all_charts(run: RunAnalysis, lang: str = "en") -> list[Chart]:
     say, drawn = i18n.writer(lang), _drawn(some, run.groups)
     return [
         *_standbys(run, lang),
+        *_throughput(run.groups, say),
         *_bar_charts(run, say),
         Chart(
             "throughput",
@@ -66,6 +67,40 @@ def all_charts(run: RunAnalysis, lang: str = "en") -> list[Chart]:
             _distribution(run.data, some, say),
         ),
     ]
+
+
+def _throughput(groups: Sequence[Group], say: Say) -> list[Chart]:
+    """Return throughput by clients: bars, or a heat map where more variants than colours are compared."""
+    drawn = [g for g in groups if g.over("tps").mean > 0][:MOST_BARS]
+    if not drawn:
+        return []
+    lines = {line_of(g, drawn) for g in drawn}
+    if len(lines) > len(COLOURS):
+        return [Chart("tps", message("chart-tps"), message("chart-cells-note"), _squares(drawn, say))]
+    values = [(g, g.over("tps").mean, g.half_width()) for g in drawn]
+    note = listed([message("chart-bars-note"), _drawn(drawn, groups)], "sentence")
+    return [Chart("tps", message("chart-tps"), note, _bars(values, say(message("axis-tps")), say))]
+
+
+def _squares(groups: Sequence[Group], say: Say) -> Figure:
+    """Return a heat map for each workload: variants by clients, each cell with its throughput."""
+    of_clients = say(message("axis-clients"))
+    panels = []
+    for workload in _order(groups):
+        own = [g for g in groups if g.workload == workload]
+        most = max(g.over("tps").mean for g in own)
+        rows = tuple(dict.fromkeys(line_of(g, groups) for g in own))
+        columns = tuple(str(c) for c in sorted({g.clients for g in own}))
+        squares = []
+        for g in own:
+            tps = g.over("tps").mean
+            hint = f"{line_of(g, groups)}\n{of_clients}: {g.clients}\nTPS: {tps:,.0f}"
+            text = written(float(f"{tps:.3g}"), "si")
+            squares.append(Square(str(g.clients), line_of(g, groups), 0.06 + 0.94 * tps / most, text, hint))
+        width = max(60 * len(columns), 180)
+        x, y = Axis(of_clients, "band", bands=columns), Axis(kind="band", bands=rows)
+        panels.append(Panel(x, y, squares, workload, width, 24 * len(rows)))
+    return Figure(panels, 2)
 
 
 def _bar_charts(run: RunAnalysis, say: Say) -> list[Chart]:

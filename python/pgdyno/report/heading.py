@@ -74,14 +74,20 @@ def version_of(m: Manifest) -> str:
 
 
 def subtitle(data: RunData) -> Message:
-    """Server, time, trials."""
+    """Return the server's version, its machine, the time, and the trials."""
     m = data.manifest
     done = sum(t.state == "finished" for t in data.trials)
     args: dict[str, Argument] = {
-        "version": Name(version_of(m)), "at": Name(m.started_at), "done": done,
+        "version": Name(version_of(m)), "machine": Name(instance(m)), "at": Name(_minute(m.started_at)), "done": done,
         "trials": len(data.trials) if m.trials is None else m.trials,
     }  # fmt: skip
     return Message("subtitle-under-way" if data.under_way else "subtitle", args)
+
+
+def _minute(at: str) -> str:
+    """Return a time of the record to the minute; one that is none, as it is."""
+    match = re.match(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d).*Z$", at)
+    return f"{match[1]} {match[2]} UTC" if match else at
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,16 @@ LARGE = 100
 
 def render(view: View) -> str:
     """Return the report as an HTML page."""
+    shown = sections(view)
     return template("report.html.j2").render(
         view=view,
+        targets={s.name for s in shown} | ({"caveats"} if view.caveats else set()),
         lang=view.lang,
         say=view.say,
         label=lambda role: message("label", label=role),
         remedy=lambda text: message("heading-try", remedy=text),
         shrunk=listed(view.shrunk, "semicolon"),
-        sections=sections(view),
+        sections=shown,
         **tables_for(view.tables, view.lang),
     )
 

@@ -30,7 +30,12 @@ _PLAN = (
     ("differences", ("ratios", "sides"), ("comparisons",), ()),
     ("standbys", ("standbys",), ("replication", "standby-reads"), ()),
     ("objective", ("capacity",), ("capacity",), ()),
-    ("speed", ("scaling", "new-orders", "qps"), ("tpcc", "tpcc-paced", "tpcc-limits", "qps", "rows"), ("detail",)),
+    (
+        "speed",
+        ("tps", "scaling", "new-orders", "qps"),
+        ("tpcc", "tpcc-paced", "tpcc-limits", "qps", "rows"),
+        ("detail",),
+    ),
     ("latency", ("latency",), ("scripts", "statements"), ()),
     ("fidelity", (), ("fidelity",), ()),
     ("steadiness", ("throughput", "latency-time"), (), ("time",)),
@@ -38,7 +43,7 @@ _PLAN = (
     ("server", (), ("server",), ("devices", "processes", "server-statements", "buffers", "locks", "growth")),
     ("data", (), ("storage", "syncs"), ("loading", "sizes")),
     ("trouble", (), ("outcomes",), ()),
-)
+)  # fmt: skip
 
 
 def sections(view: View) -> list[Section]:
@@ -46,7 +51,8 @@ def sections(view: View) -> list[Section]:
 
     The table of trials is not among them, because the page adds it itself.
     """
-    charts = {c.name: c for c in view.charts}
+    # The first screen's chart stands there alone.
+    charts = {c.name: c for c in view.charts if c is not view.lead}
     tables = {t.name: t for t in view.tables}
     found = []
     for name, wanted, open_, folded in _PLAN:

@@ -11,7 +11,7 @@ from pgdyno.message import Message, message
 from pgdyno.units import Quantity
 
 #: From here on (and below its inverse) a difference is said as a factor.
-_FACTOR = 2.0
+FACTOR = 2.0
 #: A change from this factor on is shown as a factor.
 _LARGE = 10
 #: Seconds of measuring that are worth advising.
@@ -64,7 +64,7 @@ def between(low: float, high: float) -> Message:
         if low > 1:
             return message("or-more", end=_end(low))
         return message("or-less", end=_end(high)) if high < 1 else message("not-known")
-    if low >= _FACTOR or high <= 1 / _FACTOR:
+    if low >= FACTOR or high <= 1 / FACTOR:
         return times(low, high)
     return message("from-to", low=_change(low), high=_change(high))
 
@@ -86,7 +86,7 @@ def times(low: float, high: float) -> Message:
 
 
 def _end(ratio: float) -> Message:
-    if ratio >= _FACTOR or ratio <= 1 / _FACTOR:
+    if ratio >= FACTOR or ratio <= 1 / FACTOR:
         return message("n-times", x=Quantity(ratio, "times"))
     return _change(ratio)
 

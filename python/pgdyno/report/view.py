@@ -18,6 +18,7 @@ from pgdyno.report import (
     fidelity,
     findings,
     heading,
+    lead,
     names,
     outcomes,
     replication,
@@ -31,6 +32,7 @@ from pgdyno.report.cells import Table
 from pgdyno.report.charts import Chart
 from pgdyno.report.findings import Explained
 from pgdyno.report.heading import CaveatText
+from pgdyno.report.lead import Tile
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.manifest import Change
 
@@ -72,7 +74,15 @@ class View:
     #: What to type for the same again; empty: not recorded.
     command: str = ""
     charts: list[Chart] = field(default_factory=list)
+    #: First screen: at most two sentences, and tiles.
+    short: list[Text] = field(default_factory=list)
+    tiles: list[Tile] = field(default_factory=list)
     lang: str = "en"
+
+    @property
+    def lead(self) -> Chart | None:
+        """Chart of the first screen."""
+        return lead.chart(self.charts)
 
     def table(self, name: str) -> Table | None:
         """One of the tables."""
@@ -134,15 +144,16 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
     ]
     # Before the heading is made: it names the files that could not be read, of which some are found on the way.
     pictures = [*_timelines(run, lang), *_charts(run, lang)] if with_charts else []
+    answers, headline, reasons, caveats = answered(run), _headline(run), _reasons(run), heading.caveats(data)
     return View(
         title=Name(m.title or m.name, m.title_zh) if m.title or m.name else message("title-run"),
         subtitle=heading.subtitle(data),
-        answer=answered(run),
-        headline=_headline(run),
-        reasons=_reasons(run),
+        answer=answers,
+        headline=headline,
+        reasons=reasons,
         error=heading.error(data),
         shrunk=[x.message if isinstance(x, Change) else Name(x) for x in m.shrunk],
-        caveats=heading.caveats(data),
+        caveats=caveats,
         why=findings.explained(found_causes, groups),
         not_judged=[*_judged_in_part(run), *(n.message for n in run.diagnosis.not_judged)],
         tables=[t for t in every if t.cells],
@@ -152,6 +163,8 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
         method=facts.method(data),
         command=m.command,
         charts=pictures,
+        short=lead.sentences(answers, headline, reasons),
+        tiles=lead.tiles(run, caveats),
         lang=lang,
     )
 
@@ -206,13 +219,13 @@ def _charts(run: RunAnalysis, lang: str) -> list[Chart]:
     if curve := curves.latency_by_throughput(run.data, say):
         capacity = Chart("capacity", message("chart-capacity"), message("chart-capacity-note"), curve)
         # What was asked for comes first, and a search has nothing to show over clients.
-        return [capacity, *found[1:]]
+        return [capacity, *(c for c in found if c.name not in ("tps", "qps"))]
     if ratios := curves.ratios(run.comparisons, say):
         found.insert(0, Chart("ratios", message("chart-ratios"), message("chart-ratios-note"), ratios))
     if beside := _sides(run, lang):
         found.insert(1 if ratios else 0, beside)
     if law := curves.scaling(run.groups, say):
-        found.insert(1, Chart("scaling", message("chart-scaling"), message("chart-scaling-note"), law))
+        found.append(Chart("scaling", message("chart-scaling"), message("chart-scaling-note"), law))
     return found
 
 

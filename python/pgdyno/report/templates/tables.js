@@ -80,7 +80,21 @@ function save(name) {
   a.click();
   URL.revokeObjectURL(a.href);
 }
+// Copy a table as tab-separated text, which spreadsheets take, or the text of an element.
+function copied(button, text) {
+  const area = document.createElement("textarea"), label = button.textContent;
+  area.value = text; area.style.position = "fixed"; area.style.opacity = 0;
+  document.body.append(area); area.select();
+  const done = document.execCommand("copy");
+  area.remove(); button.focus();
+  button.textContent = done ? "✓" : "✗";
+  setTimeout(() => { button.textContent = label; }, 1200);
+}
+const tsv = name => [TABLES[name].columns, ...order(name).map(i => TABLES[name].rows[i].map(c => Array.isArray(c) ? c[0] : c))]
+  .map(row => row.join("\t")).join("\n");
 document.addEventListener("click", e => {
+  const copy = e.target.closest("[data-copy], [data-copy-of]");
+  if (copy) copied(copy, copy.dataset.copy ? tsv(copy.dataset.copy) : document.getElementById(copy.dataset.copyOf).textContent);
   const a = e.target.closest("a[data-trials]"), csv = e.target.closest("[data-csv]"), by = e.target.closest("[data-sort]");
   if (a && state.trials) {
     find("filter", "trials").value = "";

@@ -3,8 +3,8 @@
 # Around the tables.
 
 title-run = run
-subtitle = PostgreSQL { $version }, { $at }, { $done } of { $trials } trials
-subtitle-under-way = PostgreSQL { $version }, { $at }, { $done } of { $trials } trials, still under way
+subtitle = PostgreSQL { $version }, { $machine }, { $at }, { $done } of { $trials } trials
+subtitle-under-way = PostgreSQL { $version }, { $machine }, { $at }, { $done } of { $trials } trials, still under way
 cut-off = the run was cut off (killed?): { $done } of { $planned } trials were finished
 more-trials-failed = { $n } more trials have failed
 unreadable = { $file } cannot be read: { $why }
@@ -728,3 +728,28 @@ phase-snapshot = snapshot
 phase-restore-cluster = restore
 phase-flashback-copy = flashback: copying
 phase-flashback-replay = flashback: replaying WAL
+
+tile-throughput = Throughput
+tile-new-orders = New orders per minute
+tile-rate = Highest rate
+tile-b-by-a = B compared with A
+tile-p99 = p99 latency
+tile-limit = Limited by
+tile-largest = Largest share of time
+tile-objective = objective { $slo }
+tile-range = { $low } to { $high }
+tile-wide = the interval is wide
+tile-trials = n={ $n }
+tile-too-few = too few transactions
+tile-p50 = p50 { $p50 }
+tile-latency = { $x }
+tile-share = { $share } of { $whole }
+tile-none = none
+tile-no-caveats = nothing to beware of was found
+nothing-stands-out-short = nothing stands out
+speed-number = { $n }
+chart-tps = Throughput by clients
+control-copy = Copy
+control-skip = Skip to the answer
+heading-more-answers = All results in sentences
+chart-cells-note = The figure in each cell is the mean; the darker, the higher.

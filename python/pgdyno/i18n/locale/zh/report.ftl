@@ -3,8 +3,8 @@
 # Around the tables.
 
 title-run = 运行
-subtitle = PostgreSQL { $version }，{ $at }，{ $trials } 次试验完成 { $done } 次
-subtitle-under-way = PostgreSQL { $version }，{ $at }，{ $trials } 次试验已完成 { $done } 次，仍在进行
+subtitle = PostgreSQL { $version }，{ $machine }，{ $at }，{ $trials } 次试验完成 { $done } 次
+subtitle-under-way = PostgreSQL { $version }，{ $machine }，{ $at }，{ $trials } 次试验已完成 { $done } 次，仍在进行
 cut-off = 运行被切断（被杀？）：{ $planned } 次试验完成 { $done } 次
 more-trials-failed = 另有 { $n } 次试验失败
 unreadable = 无法读取 { $file }：{ $why }
@@ -728,3 +728,28 @@ phase-snapshot = 快照
 phase-restore-cluster = 恢复
 phase-flashback-copy = 闪回：复制
 phase-flashback-replay = 闪回：回放 WAL
+
+tile-throughput = 吞吐量
+tile-new-orders = 每分钟新订单
+tile-rate = 最高速率
+tile-b-by-a = B 与 A 相比
+tile-p99 = p99 延迟
+tile-limit = 瓶颈
+tile-largest = 占时最多
+tile-objective = 目标 { $slo }
+tile-range = { $low } 至 { $high }
+tile-wide = 区间很宽
+tile-trials = n={ $n }
+tile-too-few = 事务太少
+tile-p50 = p50 { $p50 }
+tile-latency = { $x }
+tile-share = 占{ $whole }的 { $share }
+tile-none = 无
+tile-no-caveats = 没有发现需要注意的事项
+nothing-stands-out-short = 没有突出的原因
+speed-number = { $n }
+chart-tps = 按客户端数的吞吐量
+control-copy = 复制
+control-skip = 跳到结论
+heading-more-answers = 全部结论
+chart-cells-note = 单元格中的数字为平均值；颜色越深，数值越高。

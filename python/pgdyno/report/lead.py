@@ -1,0 +1,162 @@
+"""First screen of a report: the answer in two sentences, a few tiles, and one chart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pgdyno.analysis.compare import Verdict
+from pgdyno.diagnosis.finding import Finding
+from pgdyno.figures import PERCENTILES, is_known
+from pgdyno.judge.compared import Row
+from pgdyno.judge.groups import Group
+from pgdyno.message import Name, Text, listed, message
+from pgdyno.report import names, tpcc, verdicts
+from pgdyno.report.charts import Chart
+from pgdyno.report.heading import CaveatText
+from pgdyno.results.analysis import RunAnalysis
+from pgdyno.units import Quantity
+
+#: Sentences of the answer on the first screen; the others follow in the sections.
+SENTENCES = 2
+#: Half an interval as a part of its figure from which on the interval is shown instead of the figure.
+_WIDE = 0.5
+#: Charts that may come first: what was asked for, before what every run has.
+_FIRST = ("capacity", "ratios", "standbys", "new-orders", "tps")
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A figure to see at once. `tone` is how it is shown: "wide" is a range in grey, "bad" a warning."""
+
+    label: Text
+    value: Text
+    note: Text
+    tone: Literal["", "wide", "bad"] = ""
+    #: Section that says more.
+    section: str = ""
+
+
+def sentences(answer: Sequence[Text], headline: Sequence[Text], reasons: Sequence[Text]) -> list[Text]:
+    """Return at most two sentences: the result and, where it is one of many, what limits it."""
+    if headline and reasons:
+        return [headline[0], reasons[0]]
+    return list(answer[:SENTENCES])
+
+
+def chart(charts: Sequence[Chart]) -> Chart | None:
+    """Return the chart of the first screen; None: there is none that sums the run up."""
+    by_name = {c.name: c for c in charts}
+    return next((by_name[name] for name in _FIRST if name in by_name), None)
+
+
+def tiles(run: RunAnalysis, caveats: Sequence[CaveatText]) -> list[Tile]:
+    """Return three or four tiles: the result, the tail of the latency, what limits it, and what to beware of."""
+    groups = [g for g in run.groups if g.over("tps").mean > 0]
+    if not groups:
+        return [_caveats(caveats)] if caveats else []
+    best = max(groups, key=lambda g: g.over("tps").mean)
+    return [_result(run, best), _tail(run, best), _limit(run, best), _caveats(caveats)]
+
+
+def _result(run: RunAnalysis, best: Group) -> Tile:
+    capacity = run.data.manifest.capacity
+    if capacity is not None:
+        note = message("tile-objective", slo=Name(capacity.objective))
+        if not capacity.rate:
+            return Tile(message("tile-rate"), message("not-known"), note, "bad", "objective")
+        rate = message("speed-tps", n=Quantity(capacity.rate, "count"))
+        if capacity.low is None or capacity.high is None:
+            return Tile(message("tile-rate"), rate, note, section="objective")
+        return Tile(
+            message("tile-rate"), rate, listed([_range(capacity.low, capacity.high), note]), section="objective"
+        )
+    if run.comparisons.rows:
+        return _verdict(run.comparisons.rows)
+    orders = [r for g in run.groups if (r := tpcc.rates(run.data, g)) is not None]
+    if orders:
+        fastest = max(orders, key=lambda r: r.new_orders)
+        return _figure("tile-new-orders", "speed-number", fastest.new_orders, fastest.half_width, fastest.group)
+    return _figure("tile-throughput", "speed-tps", best.over("tps").mean, best.half_width(), best)
+
+
+def _figure(label: str, form: str, value: float, half: float | None, g: Group) -> Tile:
+    """Return a figure of a configuration with its interval; a very wide one is shown as a range."""
+    where = names.configuration(g)
+    n = message("tile-trials", n=len(g.trials))
+    if half is None:
+        return Tile(message(label), message(form, n=Quantity(value, "count")), listed([n, where]), section="speed")
+    interval = _range(value * (1 - min(1.0, half)), value * (1 + half))
+    if half > _WIDE:
+        return Tile(message(label), interval, listed([message("tile-wide"), n, where]), "wide", "speed")
+    return Tile(
+        message(label), message(form, n=Quantity(value, "count")), listed([interval, n, where]), section="speed"
+    )
+
+
+def _range(low: float, high: float) -> Text:
+    return message("tile-range", low=Quantity(low, "count"), high=Quantity(high, "count"))
+
+
+def _verdict(rows: Sequence[Row]) -> Tile:
+    """Return the verdict that says most: a difference, else equality, else that nothing is known yet."""
+    order = {Verdict.FASTER: 0, Verdict.SLOWER: 0, Verdict.SAME: 1, Verdict.UNKNOWN: 2}
+    first = [r for r in rows if r.figure.name == rows[0].figure.name]
+    row = min(first, key=lambda r: order[r.comparison.verdict])
+    label = listed([Name(row.pair.label), Name(row.figure.name)])
+    value: Text = verdicts.verdict(row)
+    if row.comparison.verdict in (Verdict.FASTER, Verdict.SLOWER):
+        ratio = row.comparison.ratio
+        far = ratio >= verdicts.FACTOR or ratio <= 1 / verdicts.FACTOR
+        value = (
+            message("n-times", x=Quantity(ratio, "times")) if far else message("change", x=Quantity(ratio, "change"))
+        )
+    tone: Literal["", "wide"] = "wide" if row.comparison.verdict is Verdict.UNKNOWN else ""
+    note = listed([verdicts.change(row.comparison), label] if not math.isnan(row.comparison.ratio) else [label])
+    return Tile(message("tile-b-by-a"), value, note, tone, "differences")
+
+
+def _tail(run: RunAnalysis, g: Group) -> Tile:
+    pooled = run.data.pooled[g.key]
+    where = names.configuration(g)
+    if not is_known(pooled.count, PERCENTILES[2]):
+        return Tile(
+            message("tile-p99"), message("not-known"), listed([message("tile-too-few"), where]), "wide", "latency"
+        )
+    p50 = message("tile-p50", p50=Quantity(pooled.p50_ns, "latency"))
+    return Tile(
+        message("tile-p99"), message("tile-latency", x=Quantity(pooled.p99_ns, "latency")), listed([p50, where]),
+        section="latency",
+    )  # fmt: skip
+
+
+def _limit(run: RunAnalysis, g: Group) -> Tile:
+    """Return the largest part of the clients' time, by the cause's title."""
+    same = (g.workload, g.hot_set, g.clients, tuple(g.varied.items()))
+    own = [f for f in run.diagnosis.findings if _place(f) == same and f.is_largest and math.isfinite(f.cost.mean)]
+    where = names.configuration(g)
+    if not own:
+        return Tile(
+            message("tile-limit"),
+            message("not-known"),
+            listed([message("nothing-stands-out-short"), where]),
+            "wide",
+            "why",
+        )
+    label = message("tile-limit") if own[0].is_limited else message("tile-largest")
+    note = message("tile-share", share=own[0].cost, whole=own[0].whole)
+    return Tile(label, message(f"cause-{own[0].cause}"), listed([note, where]), section="why")
+
+
+def _place(f: Finding) -> tuple[object, ...]:
+    return (f.workload, f.hot_set, f.clients, tuple(f.varied.items()))
+
+
+def _caveats(caveats: Sequence[CaveatText]) -> Tile:
+    wrong = sum(c.is_wrong for c in caveats)
+    if not caveats:
+        return Tile(message("heading-caveats"), message("tile-none"), message("tile-no-caveats"), section="method")
+    first = caveats[0].text
+    return Tile(message("heading-caveats"), Name(str(len(caveats))), first, "bad" if wrong else "", "caveats")
