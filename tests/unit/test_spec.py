@@ -75,7 +75,7 @@ def test_ready_made_experiments_are_valid() -> None:
             {"targets.t.file_system": "spec-no-paths"},
         ),
         (('name = "x"', 'name = "../x"'), (), {"name": "spec-pattern"}),
-        (('title = "X"', "title = "), ("not valid TOML", "line 3"), {}),
+        (('title = "X"', "title = "), ("not valid TOML", ":3:"), {}),
     ],
 )
 def test_mistakes_name_file_key_and_value(change: tuple[str, str], words: tuple[str, ...], ids: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 import tomllib
 from collections.abc import Sequence
 from importlib import resources
@@ -16,7 +17,7 @@ from pgdyno import files
 from pgdyno.errors import SpecError, msg
 from pgdyno.format import one_line
 from pgdyno.message import Name, Text, listed
-from pgdyno.spec import builtins
+from pgdyno.spec import builtins, places
 from pgdyno.spec.datasets import Dataset
 from pgdyno.spec.experiment import Experiment, Script
 from pgdyno.spec.values import MistakeError
@@ -99,7 +100,11 @@ def parse(text: str, file: str) -> Experiment:
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
-        raise SpecError(msg("error-not-valid-toml", file=file, reason=e)) from e
+        # Python 3.14 has the place as data; before, it stands in the message alone.
+        found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(e))
+        reason, line, column = found.groups() if found else (str(e), None, None)
+        place = f"{file}:{line}:{column}" if line else file
+        raise SpecError(msg("error-not-valid-toml", file=place, reason=reason)) from e
     except RecursionError as e:
         raise SpecError(msg("error-arrays-or-tables-nested-too", file=file)) from e
     except ValueError as e:
@@ -202,17 +207,13 @@ def describe(text: str, file: str, error: Any, keys: Sequence[str] = (), *, show
 
 
 def _line_of(text: str, path: list[str]) -> int | None:
-    """Return the line of the last key of `path` that occurs in the text, or None.
-
-    The line is as exact as a text search can find it.
-    """
-    names = [p for p in path if not p.isdigit()]
-    for name in reversed(names):
-        for number, line in enumerate(text.splitlines(), 1):
-            stripped = line.strip()
-            if stripped.startswith((f"{name} ", f"{name}=")) or stripped.strip("[]").split(".")[-1] == name:
-                return number
-    return None
+    """Return the line of a key; of one that the text lacks, of the nearest table that it has; else None."""
+    try:
+        known = places.lines(text)
+    except (ValueError, IndexError, RecursionError):
+        # The text is not the file's own: options have changed the experiment.
+        return None
+    return next((known[found] for n in range(len(path), 0, -1) if (found := tuple(path[:n])) in known), None)
 
 
 def script_texts(experiment: Experiment, folder: Path | None) -> dict[str, list[tuple[str, str, int]]]:
