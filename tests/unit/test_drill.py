@@ -366,10 +366,10 @@ def test_others_folders_and_links_are_not_worked_in(tmp_path: Path) -> None:
         record.load(tmp_path)
     (tmp_path / record.FILE).chmod(0o600)
     (link := tmp_path.parent / "link").symlink_to(tmp_path)
-    with pytest.raises(RefusedError, match="not a folder of our own"):
+    with pytest.raises(RefusedError, match="is not safe for a cluster"):
         record.load(link)
     tmp_path.chmod(0o777)
-    with pytest.raises(RefusedError, match="not a folder of our own"):
+    with pytest.raises(RefusedError, match="is not safe for a cluster"):
         record.load(tmp_path)
 
 

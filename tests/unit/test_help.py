@@ -63,6 +63,7 @@ def test_help_is_chinese_and_fits_80_columns(path: str) -> None:
 
 
 TIMES = "Write seconds, or a number with ms, s, m or h: 60, 90s, 10m."
+TARGET = 'Write it as libpq reads it: "host=db1 port=5432 user=bench dbname=bench", or a postgresql:// URI.'
 MISTAKES = [
     ("run --clientz 3", "unknown option --clientz", "Did you mean --clients, --collect, --scale?"),
     ("run -z", "unknown option -z", "See pgdyno run --help."),
@@ -74,6 +75,8 @@ MISTAKES = [
     ("run --connect-timeout 0", "--connect-timeout needs a number between 0.1 and 86,400", "See pgdyno run --help."),
     ("run --duration x", '--duration: "x" is not a time', TIMES),
     ("run --duration 1ms", "--duration: 1ms is too short: the minimum is 0.1 s", ""),
+    ("run --rate -5", "--rate needs a number, at least 0", "See pgdyno run --help."),
+    ("plan --target=", "--target is empty", TARGET),
     ("new", "FILE is missing", "See pgdyno new --help."),
     ("capture", "--output is missing", "See pgdyno capture --help."),
     ("drill", "the folder of a cluster is missing", "Give it, or --list to see the faults."),

@@ -107,6 +107,7 @@ def test_parts_of_headers_and_dotted_keys_have_lines() -> None:
 
 
 TEXT = """
+name = "n"
 title = "t"
 [dataset]
 kind = "tpcb"
@@ -123,10 +124,10 @@ scripts = [
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (TEXT, 10),
-        (TEXT.replace("-3", "3").replace('kind = "tpcb"', 'kind = "tpcx"'), 4),
-        (TEXT.replace("-3", "3") + "[run]\nseed = 1\nrepetitons = 2\n", 14),
-        (TEXT.replace("-3", "3").replace('builtin = "tpcb-like"', 'text = "select 1;", builtin = "tpcb-like"'), 9),
+        (TEXT, 11),
+        (TEXT.replace("-3", "3").replace('kind = "tpcb"', 'kind = "tpcx"'), 5),
+        (TEXT.replace("-3", "3") + "[run]\nseed = 1\nrepetitons = 2\n", 15),
+        (TEXT.replace("-3", "3").replace('builtin = "tpcb-like"', 'text = "select 1;", builtin = "tpcb-like"'), 10),
     ],
 )
 def test_a_mistake_names_its_own_line(text: str, line: int) -> None:

@@ -260,13 +260,13 @@ def test_a_run_that_is_going_on_is_not_continued(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "options", "words"),
     [
-        ('[axes]\nversion = ["17"]', Options(target="host=x"), "axes.version goes with private servers"),
+        ('[axes]\nversion = ["17"]', Options(target="host=x"), "axes.version needs a private server"),
         (
             "[axes.settings]\njit = [true]",
             Options(target="host=x"),
-            "axes.settings (--vary or --set jit) goes with private servers",
+            "axes.settings (--vary or --set jit) needs a private server",
         ),
-        ("[run]\nbetween = { restart = true }", Options(target="host=x"), "run.between.restart goes with private"),
+        ("[run]\nbetween = { restart = true }", Options(target="host=x"), "run.between.restart needs a private"),
         ('[axes]\nversion = ["17"]', Options(pg_bin=Path("/x")), "--pg-bin, but the experiment names versions"),
         ('[targets.t]\nfile_system = { type = "xfs" }', Options(keep=True), "--keep, but targets.t has a file system"),
         ("[targets.t]\n", Options(target="host=x"), "--target, but the experiment names its own targets"),

@@ -40,7 +40,10 @@ def create(
         list[str] | None, typer.Option("--set", help="Server setting. Repeatable.", metavar="NAME=VALUE")
     ] = None,
     checksums: Annotated[
-        bool | None, typer.Option("--checksums/--no-checksums", help="Data checksums. Default: that of the version.")
+        bool | None,
+        typer.Option(
+            "--checksums/--no-checksums", help="Data checksums. Default: that of initdb (on from PostgreSQL 18)."
+        ),
     ] = None,
     pg_bin: _Programs = None,
     standbys: Annotated[

@@ -48,7 +48,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "history": ("pgdyno history runs --experiment nightly --fail-if worse",),
     "scaling": ("pgdyno scaling runs/20261123T093000Z-quick --predict-to 128",),
-    "capacity": ("pgdyno capacity tpcb --slo 'p99<5ms'",),
+    "capacity": ("pgdyno capacity quick --workload read-write --slo 'p99<5ms'",),
     "drill": (
         "pgdyno cluster create ha --standbys 2 --sync 'ANY 1 (*)'",
         "pgdyno drill ha --fault kill-primary,cut-primary --rounds 5",

@@ -96,7 +96,7 @@ app.add_typer(tpcc, name="tpcc")
 
 @app.command(
     add_help_option=False,
-    short_help="Run pgbench: a drop-in, with additions (pgdyno pgbench --help).",
+    short_help="Replacement for pgbench, with additions (pgdyno pgbench --help).",
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
 def pgbench(arguments: Annotated[list[str] | None, typer.Argument(metavar="[OPTION]... [DBNAME]")] = None) -> None:

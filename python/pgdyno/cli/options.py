@@ -24,9 +24,18 @@ WHAT, SERVER, MEASURING, SAFETY, OUTPUT = (
 )
 PANELS = (WHAT, SERVER, MEASURING, SAFETY, OUTPUT)
 
+
+def _conninfo(text: str) -> str:
+    """Return a connection string. Raise UsageError for an empty one: a variable of a shell that was not set."""
+    if not text.strip():
+        raise UsageError(msg("error-conninfo-empty", named="--target"), msg("remedy-write-libpq-reads-host-db1"))
+    return text
+
+
 Target = Annotated[
     str | None,
     typer.Option(
+        parser=_conninfo,
         help='Connection string of a running server, e.g. "host=db1 dbname=bench". Default: the server that PGHOST, '
         "PGHOSTADDR or PGSERVICE names; else a private PostgreSQL, started for this run.",
         metavar="CONNINFO",
@@ -36,6 +45,7 @@ Target = Annotated[
 RunningTarget = Annotated[
     str | None,
     typer.Option(
+        parser=_conninfo,
         help='Connection string of a running server, e.g. "host=db1 dbname=bench". Default: from PG* variables.',
         metavar="CONNINFO",
         rich_help_panel=SERVER,
@@ -67,11 +77,20 @@ Scale = Annotated[
 ]
 Clients = Annotated[
     str | None,
-    typer.Option(help="Numbers of client connections, e.g. 1,8,64.", metavar="N,N,...", rich_help_panel=WHAT),
+    typer.Option(
+        help="Numbers of client connections, e.g. 1,8,64. Default: from the experiment.",
+        metavar="N,N,...",
+        rich_help_panel=WHAT,
+    ),
 ]
 HotSet = Annotated[
     str | None,
-    typer.Option("--hot-set", help="Fraction of rows accessed, e.g. 0.1,1.", metavar="F,F,...", rich_help_panel=WHAT),
+    typer.Option(
+        "--hot-set",
+        help="Fractions of the rows that are accessed, e.g. 0.1,1. Default: from the experiment.",
+        metavar="F,F,...",
+        rich_help_panel=WHAT,
+    ),
 ]
 #: Seconds in a unit of time.
 _UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
@@ -120,7 +139,8 @@ Restarts = Annotated[
     int | None,
     typer.Option(
         help="Start the private server N times and run all repetitions after each start: throughput differs from one "
-        "start to the next, and a verdict should hold for every start. Default: from the experiment; 5 with --vary.",
+        "start to the next, and a verdict should hold for every start. Default: from the experiment; 5 if --vary "
+        "changes a server setting.",
         metavar="N",
         min=1,
         rich_help_panel=MEASURING,
@@ -158,7 +178,8 @@ FailIfBound = Annotated[
     list[str] | None,
     typer.Option(
         "--fail-if",
-        help="Exit with code 6 if this is true for any configuration, e.g. 'p99 > 10ms', 'TPS < 1000'. Repeatable.",
+        help="Exit with code 6 if this is true for any configuration, e.g. 'p99 > 10ms', 'TPS < 1000'. Figures: TPS, "
+        "QPS, mean, p50, p95, p99, p99.9, max, failed. Repeatable.",
         metavar="BOUND",
         rich_help_panel=OUTPUT,
     ),
@@ -166,8 +187,8 @@ FailIfBound = Annotated[
 FailIf = Annotated[
     str | None,
     typer.Option(
-        help="Exit with code 6 if B, compared with A, has this verdict in any figure: slower, faster, different, "
-        "unknown.",
+        help="Exit with code 6 if B, compared with A, has this verdict in any figure: slower (or uses more), faster "
+        "(or uses less), different, unknown (not decided yet).",
         metavar="VERDICT",
         rich_help_panel=OUTPUT,
     ),
@@ -183,13 +204,18 @@ Interval = Annotated[
 ]
 Protocol = Annotated[
     str | None,
-    typer.Option(help="Query protocol: simple, extended or prepared.", metavar="NAME", rich_help_panel=MEASURING),
+    typer.Option(
+        help="Query protocol: simple, extended or prepared. Default: from the experiment.",
+        metavar="NAME",
+        rich_help_panel=MEASURING,
+    ),
 ]
 Rate = Annotated[
     float | None,
     typer.Option(
         help="Open loop: transactions per second over all clients, Poisson arrivals. 0: closed loop.",
         metavar="TPS",
+        min=0.0,
         rich_help_panel=MEASURING,
     ),
 ]
@@ -209,7 +235,9 @@ Collect = Annotated[
 Driver = Annotated[
     str | None,
     typer.Option(
-        help="Network I/O of the client: auto, epoll, uring or polling.", metavar="NAME", rich_help_panel=MEASURING
+        help="Network I/O of the client: auto (default), epoll, uring or polling.",
+        metavar="NAME",
+        rich_help_panel=MEASURING,
     ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Random seed.", metavar="N", min=0, rich_help_panel=MEASURING)]
@@ -236,8 +264,8 @@ Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Drop tables of the same names even if pgdyno did not create them. Continue although other sessions are "
-        "connected.",
+        help="Drop tables that have the names of the dataset's tables, even if pgdyno did not create them. Continue "
+        "although other sessions are connected.",
         rich_help_panel=SAFETY,
     ),
 ]
@@ -251,7 +279,7 @@ PgBin = Annotated[
     Path | None,
     typer.Option(
         "--pg-bin",
-        help="Folder of the PostgreSQL programs to start instead of the embedded ones.",
+        help="Folder of the PostgreSQL programs to start, instead of those installed with pgdyno.",
         metavar="FOLDER",
         rich_help_panel=SERVER,
     ),

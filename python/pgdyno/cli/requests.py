@@ -219,7 +219,7 @@ class LoadRequest:
         bool,
         typer.Option(
             "--check/--no-check",
-            help="Check the loaded tables by the rules of the standard (tpcc).",
+            help="Check the consistency conditions of TPC-C after loading (tpcc).",
             rich_help_panel=METHOD,
         ),
     ] = True
@@ -270,7 +270,7 @@ class LoadRequest:
         bool,
         typer.Option(
             "--ignore-archive",
-            help="Load even if WAL is archived (--data); take a new base backup afterwards.",
+            help="Load even if WAL is archived (--data). You must take a new base backup afterwards.",
             rich_help_panel=options.SAFETY,
         ),
     ] = False
@@ -386,7 +386,7 @@ class DrillRequest:
         bool,
         typer.Option(
             "--through-pooler",
-            help="Connect through the PgBouncer of the cluster (create --pooler).",
+            help="Connect through the PgBouncer of the cluster (pgdyno cluster create --pooler).",
             rich_help_panel=options.SERVER,
         ),
     ] = False

@@ -29,7 +29,7 @@ def check(
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Check the consistency conditions of the standard in the tables.
+    """Check the consistency conditions of TPC-C in the tables.
 
     The check reads all tables and changes nothing; nobody should write meanwhile. Exit code 1: a condition is violated.
     """
@@ -81,7 +81,7 @@ def acid(
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Test atomicity, isolation and durability by clause 3 of the standard.
+    """Test atomicity, isolation and durability by clause 3 of TPC-C.
 
     A private server is killed under load, and each acknowledged order is looked for. Exit code 1: a test failed, or an
     order is lost.

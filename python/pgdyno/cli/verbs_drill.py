@@ -14,7 +14,7 @@ def drill(request: DrillRequest) -> None:
     """Inject faults into a cluster under load, let it fail over, and count lost commits.
 
     Each client records the acknowledgement of each commit; afterwards these records are compared with the surviving
-    primary. Exit code 1: commits were lost although the mode promises that none is, or a round failed.
+    primary. Exit code 1: commits were lost although the mode promises no loss, or a round failed.
     """
     from pgdyno.cli import drill as verb
 

@@ -112,7 +112,7 @@ def capture(
         list[Path] | None,
         typer.Option(
             help="Read a server log instead of pg_stat_statements: csvlog (.csv), jsonlog (.json) or stderr; also .gz. "
-            "Repeatable.",
+            "--target still names a server with the same schema. Repeatable.",
             metavar="FILE",
             rich_help_panel=options.WHAT,
         ),
@@ -120,7 +120,8 @@ def capture(
     seconds: Annotated[
         float,
         typer.Option(
-            help="Capture only statements executed during the next N seconds. Default: all since the last reset.",
+            help="Capture only statements executed during the next N seconds. Default: all since pg_stat_statements "
+            "was reset.",
             metavar="N",
             show_default=False,
             rich_help_panel=options.WHAT,
@@ -142,7 +143,7 @@ def capture(
         list[str] | None,
         typer.Option(
             "--with-values",
-            help="Column whose values may be written into scripts: state, orders.state, or all. Repeatable. Default: "
+            help="Column whose values may be written into scripts: COLUMN, TABLE.COLUMN or all. Repeatable. Default: "
             "only bounds of numbers and times are written.",
             metavar="COLUMN",
             rich_help_panel=options.SAFETY,
@@ -168,7 +169,7 @@ def capture(
         ),
     ] = False,
 ) -> None:
-    """Turn the statements of a server into a workload: weighted scripts, with parameters drawn from its statistics."""
+    """Turn the statements of a server into a workload: weighted scripts, with parameters drawn from pg_stats."""
     from pgdyno.cli import capture as verb
 
     raise typer.Exit(verb.main(target, log or [], output, seconds, top, read_only, with_values or [], times, replay))

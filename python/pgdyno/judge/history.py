@@ -82,7 +82,7 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
     if not chosen:
         raise UsageError(
             msg("error-there-no-run", value=f" of {name}" if name else "", folder=folder),
-            msg("remedy-runs-runs-default"),
+            msg("remedy-runs-of", names=", ".join(names)) if names else msg("remedy-runs-runs-default"),
         )
     found: dict[tuple[Key, str], tuple[str, list[str], list[float]]] = {}
     for _, path in chosen:
