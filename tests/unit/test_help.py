@@ -80,7 +80,7 @@ MISTAKES = [
     ("new", "FILE is missing", "See pgdyno new --help."),
     ("capture", "--output is missing", "See pgdyno capture --help."),
     ("drill", "the folder of a cluster is missing", "Give it, or --list to see the faults."),
-    ("runn", "unknown command runn", "Did you mean run?"),
+    ("repor", "unknown command repor", "Did you mean report?"),
     ("cluster foo", "unknown command foo", "See pgdyno cluster --help."),
     ("--lang", "--lang needs a value", "See pgdyno --help."),
 ]  # fmt: skip

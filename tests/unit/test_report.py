@@ -6,6 +6,7 @@ import csv
 import io
 import itertools
 import re
+import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from pgdyno.store.reading import RunData
 from rich.console import Console
 
 from tests.support import reports, synthetic
+from tests.support.cli import pgdyno
 
 #: Of a device, as iostat -x has it, and of a kind of process.
 DEVICE = {
@@ -196,6 +198,20 @@ def test_markdown_has_charts(tmp_path: Path) -> None:
     named = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
     drawn = {p.name for p in tmp_path.glob("*.svg")}
     assert set(named) == drawn == {f"report-{c.name}.svg" for c in v.charts}
+
+
+def test_one_chart_is_written_as_a_figure(tmp_path: Path) -> None:
+    run = synthetic.make_run(tmp_path, synthetic.plans([1, 2], 3), lambda p, i, r: 100.0 * p.clients)
+    done = pgdyno("report", run, "--figure", tmp_path / "tps.svg")
+    assert (done.code, done.out) == (0, "") and done.err == f"figure: {tmp_path / 'tps.svg'}\n"
+    text = (tmp_path / "tps.svg").read_text()
+    ET.fromstring(text)
+    # It says what it shows, and where it was measured.
+    assert "Throughput by clients" in text and "Made up" in text and "6 of 6 trials" in text
+    assert not (run / "report.html").exists()
+    for name, *more in (("nosuch.svg",), ("tps.png",), ("tps.svg", "--json")):
+        refused = pgdyno("report", run, "--figure", tmp_path / "x" / name, *more)
+        assert refused.code == 2 and (more or "tps.svg" in refused.err)
 
 
 def test_the_chinese_report_has_no_english_sentence(tmp_path: Path) -> None:

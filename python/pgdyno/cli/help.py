@@ -39,7 +39,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "pgdyno load tpcc --warehouses 100 --data /srv/pg/data",
     ),
     "storage": ("pgdyno storage /srv/pg",),
-    "report": ("pgdyno report runs/20261123T093000Z-quick --lang zh",),
+    "report": (
+        "pgdyno report runs/20261123T093000Z-quick --lang zh",
+        "pgdyno report runs/20261123T093000Z-quick --figure tps.svg",
+    ),
     "explain": ("pgdyno explain runs/20261123T093000Z-quick",),
     "compare": (
         "pgdyno compare runs/A runs/B",

@@ -32,16 +32,27 @@ def refuse_unknown(report_format: str, *, json_output: bool) -> None:
         )
 
 
-def main(path: Path, json_output: bool, lang: str, report_format: str, *, details: bool = False) -> int:
+def main(
+    path: Path,
+    json_output: bool,
+    lang: str,
+    report_format: str,
+    *,
+    details: bool = False,
+    figure: Path | None = None,
+) -> int:
     """Read a run, show its report and write the report files again.
 
-    A report in another format than pgdyno's is only shown, not written.
+    A report in another format than pgdyno's is only shown, not written. With `figure`, one chart is written and nothing
+    else.
     """
     refuse_unknown(report_format, json_output=json_output)
+    if figure is not None and (json_output or report_format != "pgdyno"):
+        raise UsageError(msg("error-figure-alone"), msg("remedy-give-one-them"))
     if (path / _DRILL).is_file():
         from pgdyno.cli import drill
 
-        if report_format != "pgdyno":
+        if report_format != "pgdyno" or figure is not None:
             raise UsageError(msg("error-drill-report-one-form", path=path), msg("remedy-leave-report-format-out"))
         return drill.report(path, json_output=json_output, lang=lang)
     data = replace(reading.read(path), under_way=rundir.is_under_way(path))
@@ -54,6 +65,8 @@ def main(path: Path, json_output: bool, lang: str, report_format: str, *, detail
         sys.stdout.write(sysbench.text(data))
         return 0
     v = view.build(RunAnalysis(data), lang=lang)
+    if figure is not None:
+        return _write_figure(v, figure)
     console.show(v, console.output(), details=details)
     if data.under_way:
         # The run writes its own report when it ends.
@@ -61,4 +74,16 @@ def main(path: Path, json_output: bool, lang: str, report_format: str, *, detail
         return 0
     for written in write.write(v, rundir.RunDirectory(path).write_text):
         sys.stderr.write(i18n.text(message("report-written", path=Name(str(written))), lang) + "\n")
+    return 0
+
+
+def _write_figure(v: view.View, path: Path) -> int:
+    """Write the chart that the file's name names."""
+    charts = {c.name: c for c in v.charts}
+    if path.suffix != ".svg" or path.stem not in charts:
+        names = ", ".join(f"{name}.svg" for name in charts)
+        raise UsageError(msg("error-no-figure", file=path.name), msg("remedy-choices", choices=names))
+    with rundir.writing(path):
+        path.write_text(write.picture(charts[path.stem], v), encoding="utf-8")
+    sys.stderr.write(i18n.text(message("figure-written", path=Name(str(path))), v.lang) + "\n")
     return 0

@@ -262,11 +262,21 @@ def report(
     report_format: options.ReportFormat = "pgdyno",
     details: options.Details = False,
     json_output: options.Json = False,
+    figure: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write one chart as an SVG file and nothing else: FOLDER/NAME.svg, e.g. tps.svg. The name chooses the "
+            "chart; another name lists them.",
+            metavar="FILE",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
 ) -> None:
     """Show the report of a run, and write report.html, report.md and its tables as CSV."""
     from pgdyno.cli import report as verb
 
-    raise typer.Exit(verb.main(run_directory, json_output, options.language(lang), report_format, details=details))
+    lang = options.language(lang)
+    raise typer.Exit(verb.main(run_directory, json_output, lang, report_format, details=details, figure=figure))
 
 
 def sql(

@@ -7,7 +7,13 @@ from pathlib import Path
 
 from pgdyno.plot import svg
 from pgdyno.report import html, markdown
+from pgdyno.report.charts import Chart
 from pgdyno.report.view import View
+
+
+def picture(chart: Chart, v: View) -> str:
+    """Return a chart as an SVG file that says what it shows and where it was measured, wherever it is pasted."""
+    return svg.document(chart.figure, v.say(chart.title), [v.say(v.title), v.say(v.subtitle)])
 
 
 def write(v: View, write_text: Callable[[str, str], Path]) -> list[Path]:
@@ -20,8 +26,7 @@ def write(v: View, write_text: Callable[[str, str], Path]) -> list[Path]:
     stem = "report" if v.lang == "en" else f"report.{v.lang}"
     for chart in v.charts:
         name = f"{stem}-{chart.name}.svg"
-        # Whoever pastes the picture elsewhere takes along what it shows and where it was measured.
-        write_text(name, svg.document(chart.figure, v.say(chart.title), [v.say(v.title), v.say(v.subtitle)]))
+        write_text(name, picture(chart, v))
         files[chart.name] = name
     for table in v.tables if v.lang == "en" else []:
         write_text(f"report-{table.name}.csv", table.as_csv())

@@ -851,3 +851,6 @@ remedy-time = Write seconds, or a number with ms, s, m or h: 60, 90s, 10m.
 remedy-cluster-list = Give it, or --list to see the faults.
 remedy-runs-of = It has runs of: { $names }.
 error-conninfo-empty = { $named } is empty
+error-figure-alone = --figure writes one chart alone, and goes neither with --json nor with --report-format
+error-no-figure = there is no chart { $file }
+figure-written = figure: { $path }

@@ -851,3 +851,6 @@ remedy-time = 请写秒数，或带 ms、s、m、h 的数字：60、90s、10m。
 remedy-cluster-list = 请给出目录，或用 --list 查看故障。
 remedy-runs-of = 其中有这些实验的运行：{ $names }。
 error-conninfo-empty = { $named } 为空
+error-figure-alone = --figure 只写一张图，不能与 --json 或 --report-format 同用
+error-no-figure = 没有图 { $file }
+figure-written = 图：{ $path }

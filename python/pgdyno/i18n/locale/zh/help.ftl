@@ -256,3 +256,4 @@ option-population = 同时检查初始数据（条款 4.3.3）；事务会改变
 option-isolation = 隔离级别：read committed、repeatable read 或 serializable。
 option-round-trips = 事务的形式：statements、pipelined 或 functions。
 option-transaction = 事务：new-order、payment、order-status、delivery 或 stock-level。默认：全部。
+option-report-figure = 只将一张图写成 SVG 文件：FOLDER/NAME.svg，例如 tps.svg。文件名决定是哪张图；其他名称会列出全部图。
