@@ -70,7 +70,7 @@ def key(k: Key) -> str:
 
 def document(f: Figure, title: str = "", notes: Sequence[str] = ()) -> str:
     """Return a figure as an SVG file on a white background. `notes` are lines below it: machine, version."""
-    drawn = [_panel(p) for p in f.panels]
+    drawn = [_with_legend(p) for p in f.panels]
     columns = max(1, min(f.columns, len(drawn)))
     rows = [drawn[i : i + columns] for i in range(0, len(drawn), columns)]
     widths = [max((row[i][0] for row in rows if i < len(row)), default=0.0) for i in range(columns)]
@@ -79,7 +79,7 @@ def document(f: Figure, title: str = "", notes: Sequence[str] = ()) -> str:
     if title:
         out.append(f'<text class="heading" x="0" y="{y + 12:.0f}">{escape(title)}</text>')
         y += 26
-    legend, used = _legend([*f.keys, *(k for p in f.panels for k in p.keys)], f.legend, whole)
+    legend, used = _legend(f.keys, f.legend, whole)
     if used:
         out.append(f'<g transform="translate(0,{y:.0f})">{legend}</g>')
         y += used
@@ -97,6 +97,13 @@ def document(f: Figure, title: str = "", notes: Sequence[str] = ()) -> str:
         f'width="{whole + 24:.0f}" height="{y + 10:.0f}"><style>{STYLE}</style>'
         f'<rect x="-12" width="{whole + 24:.0f}" height="{y + 10:.0f}" fill="#ffffff"/>{"".join(out)}</svg>\n'
     )
+
+
+def _with_legend(p: Panel) -> tuple[float, float, str]:
+    """Return a panel with its own legend above it."""
+    width, height, body = _panel(p)
+    legend, used = _legend(p.keys, "", width)
+    return width, height + used, f'{legend}<g transform="translate(0,{used:.0f})">{body}</g>' if used else body
 
 
 def _legend(keys: Sequence[Key], title: str, whole: float) -> tuple[str, float]:

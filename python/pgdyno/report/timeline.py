@@ -61,9 +61,13 @@ def chart(r: Recorded, say: Say) -> Figure | None:
         panels.append(_panel(x, Axis(say(message("axis-latency")), "log"), heat))
     if clients := waits(r, zero, say):
         panels.append(_stacked(clients, say(message("axis-clients")), x))
-    for title, columns, unit in _DISKS:
-        if disks := _disks(r, zero, columns, unit):
-            lines = [Line(p, n, c, width=1.3) for (n, p), c in zip(disks.items(), colours(len(disks)), strict=True)]
+    found = [(title, _disks(r, zero, columns, unit)) for title, columns, unit in _DISKS]
+    every = list(dict.fromkeys(name for _, disks in found for name in disks))
+    # A device's reads have one colour in all panels.
+    palette = dict(zip(every, colours(len(every)), strict=True))
+    for title, disks in found:
+        if disks:
+            lines = [Line(points, name, palette[name], width=1.3) for name, points in disks.items()]
             keys = [Key(line.name, line.colour, shape="line") for line in lines]
             panels.append(_panel(x, Axis(say(title), form="si"), lines, keys))
     if cpus := _processors(r, zero, say):
