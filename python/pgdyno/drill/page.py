@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pgdyno import i18n
 from pgdyno.drill.drill import Drill
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import Round
 from pgdyno.drill.words import METHOD, METHOD_FOREIGN, answers
 from pgdyno.message import Message, Name, Text, counted, listed, message
-from pgdyno.plot.model import Axis, Figure, Key, Line, Mark, Panel, Rule
+from pgdyno.plot.model import GREY, Axis, Figure, Key, Line, Mark, Panel, Rule, Span
 from pgdyno.plot.scales import scale
 from pgdyno.report.cells import COUNT, Form, Table, cells, column, fixed, significant
 from pgdyno.report.charts import Chart, Say
+from pgdyno.report.lead import Tile
 from pgdyno.report.page import Page, render
+from pgdyno.units import Quantity
 
 #: Seconds of a round that are shown before its fault and behind it.
 _BEFORE_S, _AFTER_S = 2.0, 20.0
@@ -40,10 +44,41 @@ def written(drill: Drill, lang: str = "en") -> str:
             charts=[_load(drill, i18n.writer(lang))],
             details=[_rounds(drill), _clients(drill), _events(drill), _facts(drill)],
             method=METHOD_FOREIGN if drill.is_foreign else METHOD,
+            tiles=_tiles(drill),
             error=listed(wrong, "semicolon") if wrong else None,
             lang=lang,
         )
     )
+
+
+def _tiles(drill: Drill) -> list[Tile]:
+    """Return what a drill is done for: lost commits, the outage, when the primary was found dead, and the rounds."""
+    verdicts = [v for _, v in drill.verdicts]
+    if not verdicts:
+        return []
+    lost, acknowledged = sum(v.lost for v in verdicts), sum(v.acknowledged for v in verdicts)
+    failed, planned = sum(len(v.errors) for v in verdicts), sum(v.rounds for v in verdicts)
+    of = message("drill-tile-acknowledged", n=Quantity(acknowledged, "whole"))
+    rounds = Name(f"{planned - failed}")
+    back = counted("drill-tile-not-back", sum(v.not_back for v in verdicts))
+    median, found = (_longest(x) for x in ([v.outage_p50_s for v in verdicts], [v.detected_s for v in verdicts]))
+    longest = _longest([v.outage_max_s for v in verdicts])
+    outage = listed([message("drill-tile-longest", s=_time(longest)), back])
+    done = counted("drill-tile-failed", failed)
+    return [
+        Tile(message("drill-tile-lost"), Name(f"{lost:,}"), of, "bad" if lost else "", "lost"),
+        Tile(message("drill-tile-outage"), _time(median), outage, section="times"),
+        Tile(message("drill-tile-found"), _time(found), message("drill-tile-of-fault"), section="times"),
+        Tile(message("drill-tile-rounds"), rounds, done, "bad" if failed else "", "rounds"),
+    ]
+
+
+def _longest(seconds: Sequence[float | None]) -> float | None:
+    return max((s for s in seconds if s is not None), default=None)
+
+
+def _time(seconds: float | None) -> Text:
+    return message("not-known") if seconds is None else message("tile-seconds", s=Quantity(seconds * 1e9, "ns"))
 
 
 _RATE, _SECONDS = fixed(0), fixed(2, "s")
@@ -199,12 +234,19 @@ def _load(drill: Drill, say: Say) -> Chart:
                     continue
                 kinds[kind] = colour
                 marks.append(Rule(x=at, colour=colour, dash="", hint=f"{kind}: {at:.2f} s"))
-    every = [y for marks in found.values() for m in marks if isinstance(m, Line) for _, y in m.points]
-    top = scale(Axis(), every, 0, 1).high
-    x = Axis(say(message("axis-since-fault")), domain=(-_BEFORE_S, _AFTER_S))
+    outage = say(message("drill-tile-outage"))
+    for mode, v in drill.verdicts:
+        if v.outage_p50_s is not None and (shown := found.get(_of(mode, v.fault))):
+            shown.insert(0, Span(0.0, v.outage_p50_s, outage, f"{v.outage_p50_s:.2f} s", GREY))
+    points = [p for marks in found.values() for m in marks if isinstance(m, Line) for p in m.points]
+    top = scale(Axis(), [y for _, y in points], 0, 1).high
+    end = max([x for x, _ in points], default=_AFTER_S)
+    x = Axis(say(message("axis-since-fault")), domain=(-_BEFORE_S, max(end, 1.0)))
     y = Axis(say(message("column-commits-s")), domain=(0.0, top), form="si")
     panels = [Panel(x, y, marks, name, 430, 120) for name, marks in found.items()]
     keys = [Key(name, colour, shape="line") for name, colour in kinds.items()]
+    if any(isinstance(m, Span) for marks in found.values() for m in marks):
+        keys.append(Key(outage, GREY, shape="span"))
     return Chart("load", message("drill-chart"), message("drill-chart-note"), Figure(panels, 2, keys))
 
 

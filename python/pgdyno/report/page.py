@@ -11,6 +11,7 @@ from pgdyno.message import Message, Text
 from pgdyno.report import html
 from pgdyno.report.cells import Table
 from pgdyno.report.charts import Chart
+from pgdyno.report.lead import Tile
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Page:
     details: list[Table]
     method: list[Text]
     error: Text | None = None
+    #: Figures of the first screen; each leads to a table.
+    tiles: list[Tile] = field(default_factory=list)
     lang: str = "en"
 
     @property
