@@ -12,7 +12,8 @@ from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
 
 from tests.support import synthetic
-from tests.support.page import CHROMIUM, measured, opened
+from tests.support.cli import pgdyno
+from tests.support.page import CHROMIUM, measured, opened, used
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 
@@ -72,3 +73,25 @@ def test_a_page_fits_a_phone_and_paper(tmp_path: Path) -> None:
     dark = measured(page, tmp_path, 1280, dark=True)
     assert dark["paper"] == "rgb(20, 23, 28)" and dark["grid"] == "rgb(44, 50, 59)" and dark["violations"] == [], dark
     assert measured(page, tmp_path, 1280)["violations"] == []
+
+
+@pytest.mark.slow
+def test_pages_of_comparisons_and_histories_are_usable(tmp_path: Path) -> None:
+    """Every control is used, and nothing keeps a reader out, at two widths, light and dark."""
+    runs = []
+    for n in range(8):
+        factor = 1.0 if n < 4 else 1.2
+        run = synthetic.make_run(
+            tmp_path / f"{n}", synthetic.plans([4, 16], 3), lambda p, i, r, f=factor: f * 1000 * r.uniform(0.98, 1.02)
+        )
+        runs.append(run.rename(tmp_path / f"{n}-run"))
+    sides = [x for run in runs[4:] for x in ("--side-b", run)]
+    assert pgdyno("compare", *runs[:4], *sides, "--page", tmp_path / "compared.html").code == 0
+    assert pgdyno("history", tmp_path, "--page", tmp_path / "history.html").code == 0
+    for name in ("compared", "history"):
+        page = (tmp_path / f"{name}.html").read_text(encoding="utf-8")
+        found = used(page, tmp_path)
+        assert (found["wrong"], found["broken"], found["twice"], found["nowhere"]) == ([], [], [], [])
+        for width, dark in ((390, False), (1280, True)):
+            seen = measured(page, tmp_path, width, dark=dark)
+            assert seen["violations"] == [] and seen["page"] <= width

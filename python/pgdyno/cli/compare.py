@@ -17,11 +17,11 @@ from pgdyno.judge import runs
 from pgdyno.judge.compared import Row
 from pgdyno.judge.siblings import siblings
 from pgdyno.message import Argument, Message, Name, Text, listed, message
-from pgdyno.report import answer, findings, verdicts
+from pgdyno.report import answer, compared_page, findings, verdicts
 from pgdyno.report.charts import Say
 from pgdyno.report.comparisons import figure_name, note
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.store import reading
+from pgdyno.store import reading, rundir
 from pgdyno.store.reading import RunData
 
 _STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.SAME: "", Verdict.UNKNOWN: "yellow"}
@@ -42,8 +42,9 @@ def main(
     fail_if: str | None,
     json_output: bool,
     lang: str = "en",
+    page: Path | None = None,
 ) -> int:
-    """Show the comparison of B with A and return the exit code."""
+    """Show the comparison of B with A, write its page if asked to, and return the exit code."""
     failing = failing_verdicts(fail_if)
     names = tuple(m.strip() for m in figures.split(",")) if figures else runs.DEFAULT
     left, right = ([reading.read(path) for path in dict.fromkeys(side)] for side in (a, b))
@@ -56,6 +57,11 @@ def main(
         console.errors().print(f"pgdyno: {i18n.text(note, lang)}", markup=False, soft_wrap=True)
     exit_code = EXIT_THRESHOLD if failed else EXIT_OK
     answers = [*_answer(found), *_why(found, left, right)]
+    if page is not None:
+        with rundir.writing(page):
+            page.write_text(compared_page.written(found, answers, _how(found), a, b, lang), encoding="utf-8")
+        note = message("page-written", path=Name(str(page)))
+        console.errors().print(i18n.text(note, lang), markup=False, soft_wrap=True)
     if json_output:
         as_json.write(
             {
@@ -92,10 +98,7 @@ def _show(found: runs.RunComparison, answers: list[Text], a: Sequence[Path], b: 
     _table(out, found.rows, say)
     if found.rows:
         out.print()
-        how: list[Text] = [message("note-searches")]
-        if not found.is_of_searches:
-            how = note(found.rows[0].comparison, unit=message(f"unit-{found.unit}s"))
-        out.print(Line(say(listed([*_method(found), *how], "sentence"))))
+        out.print(Line(say(listed(_how(found), "sentence"))))
     if found.differences:
         out.print(Line(f"\n{say(message('heading-differ'))}", style="bold"))
         for name, x, y in found.differences:
@@ -108,6 +111,15 @@ def _show(found: runs.RunComparison, answers: list[Text], a: Sequence[Path], b: 
         if labels:
             only = message("only-in", side=Name(name), labels=listed(map(Name, labels)))
             out.print(Line(f"\n{say(only)}"), soft_wrap=True)
+
+
+def _how(found: runs.RunComparison) -> list[Text]:
+    """Return the sentences on how the sides were compared."""
+    if not found.rows:
+        return []
+    if found.is_of_searches:
+        return [*_method(found), message("note-searches")]
+    return [*_method(found), *note(found.rows[0].comparison, unit=message(f"unit-{found.unit}s"))]
 
 
 def failing_verdicts(fail_if: str | None) -> set[Verdict]:

@@ -45,7 +45,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "explain": ("pgdyno explain runs/20261123T093000Z-quick",),
     "compare": (
-        "pgdyno compare runs/A runs/B",
+        "pgdyno compare runs/A runs/B --page compared.html",
         "pgdyno compare runs/A1 runs/A2 runs/A3 --side-b runs/B1 --side-b runs/B2 --side-b runs/B3",
         'pgdyno compare --live "host=db1 dbname=bench" "host=db2 dbname=bench"',
     ),

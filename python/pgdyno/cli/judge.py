@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pgdyno import i18n
-from pgdyno.analysis.changepoints import FEWEST, ChangePoint
+from pgdyno.analysis.changepoints import FEWEST
 from pgdyno.cli import as_json, console
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError, msg
 from pgdyno.format import change, integer
@@ -23,8 +23,9 @@ from pgdyno.judge import history, scaling
 from pgdyno.message import Message, Name, counted, message
 from pgdyno.message import Text as Line
 from pgdyno.plot import svg
-from pgdyno.report import curves
+from pgdyno.report import curves, history_page
 from pgdyno.report.charts import Say
+from pgdyno.report.history_page import is_better
 from pgdyno.store import rundir
 from pgdyno.units import Quantity, Unit
 
@@ -33,9 +34,15 @@ EXAMPLE = "polardb-2024"
 
 
 def follow(
-    folder: Path, experiment: str | None, metrics: str | None, fail_if: str | None, json_output: bool, lang: str = "en"
+    folder: Path,
+    experiment: str | None,
+    metrics: str | None,
+    fail_if: str | None,
+    json_output: bool,
+    lang: str = "en",
+    page: Path | None = None,
 ) -> int:
-    """Show the points where the figures of an experiment changed, and return the exit code."""
+    """Show where the figures of an experiment changed, write their page if asked to, and return the exit code."""
     if fail_if not in (None, "change", "worse"):
         raise UsageError(msg("error-fail-if-there-no", fail_if=fail_if), msg("remedy-there-change-worse"))
     names = tuple(m.strip() for m in metrics.split(",")) if metrics else ("TPS", "p99")
@@ -43,9 +50,13 @@ def follow(
     for what in found.unreadable:
         sys.stderr.write(f"not read: {what}\n")
     news = found.news()
-    failed = any(fail_if == "change" or (fail_if == "worse" and not _is_better(s, c)) for s, c in news)
+    failed = any(fail_if == "change" or (fail_if == "worse" and not is_better(s, c)) for s, c in news)
     exit_code = EXIT_THRESHOLD if failed else EXIT_OK
     answer = _history_answer(found)
+    if page is not None:
+        with rundir.writing(page):
+            page.write_text(history_page.written(found, answer, lang), encoding="utf-8")
+        sys.stderr.write(i18n.text(message("page-written", path=Name(str(page))), lang) + "\n")
     if json_output:
         as_json.write({"exit_code": exit_code, "answer": [i18n.text(x) for x in answer], **asdict(found)})
         return exit_code
@@ -81,14 +92,10 @@ def _show_history(found: history.History, answer: list[Line], say: Say) -> None:
     for s, c in sorted(changes, key=lambda x: x[0].runs[x[1].index]):
         run = s.runs[c.index]
         line = f"{run}  {s.label}, {s.metric}: {change(c.ratio, 1)} (p = {c.p:.1g})"
-        out.print(Text(line, style="green" if _is_better(s, c) else "red"), soft_wrap=True)
+        out.print(Text(line, style="green" if is_better(s, c) else "red"), soft_wrap=True)
         for name, x, y in found.differences.get(run, []):
             out.print(Text(f"    {name}: {x} | {y}"), soft_wrap=True)
     out.print(Text(f"\n{say(message('note-history'))}"))
-
-
-def _is_better(s: history.Series, c: ChangePoint) -> bool:
-    return (c.ratio > 1) == s.figure.higher_is_better
 
 
 def _history_answer(found: history.History) -> list[Line]:
@@ -99,7 +106,7 @@ def _history_answer(found: history.History) -> list[Line]:
     news = found.news()
     out: list[Line] = []
     for s, c in news[:4]:
-        way = message("change-better") if _is_better(s, c) else message("change-worse")
+        way = message("change-better") if is_better(s, c) else message("change-worse")
         out.append(
             message(
                 "history-changed", configuration=Name(s.label), figure=Name(s.metric),

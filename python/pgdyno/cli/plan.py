@@ -73,7 +73,7 @@ def _facts(prepared: Prepared, options: Options, done: list[TrialPlan]) -> dict[
         raise resume.complete()
     configurations = [t.configuration for t in planned]
     # In the order of the file, whatever order the trials have.
-    places = list(dict.fromkeys(c.place for c in plan.configurations(experiment, prepared.cores)))
+    places = list(dict.fromkeys(c.place for c in prepared.configurations))
     places = [p for p in places if any(c.place == p for c in configurations)]
     servers = Servers(experiment, configurations, options, RunStream())
     run = experiment.run

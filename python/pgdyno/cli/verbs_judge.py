@@ -92,6 +92,14 @@ def compare(
     details: options.Details = False,
     lang: options.Lang = None,
     json_output: options.Json = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the comparison of two runs as an HTML page.",
+            metavar="FILE",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
 ) -> None:
     """Compare two runs, or two running servers: verdict with confidence interval, and what else differs."""
     from pgdyno.cli import compare as verb
@@ -104,6 +112,8 @@ def compare(
             raise UsageError(msg("error-compare-live-takes-two-targets"), msg("remedy-pgdyno-compare-live-host-db1"))
         if figures:
             raise UsageError(msg("error-figures-goes-runs-duet-compares"), msg("remedy-leave-out"))
+        if page is not None:
+            raise UsageError(msg("error-page-of-live"), msg("remedy-leave-out"))
         order = "simultaneous" if simultaneous else "duet"
         raise typer.Exit(
             living.main(
@@ -128,7 +138,7 @@ def compare(
     a, b = (paths, other) if other else (paths[:1], paths[1:])
     if len(b) < 1 or (not other and len(b) > 1):
         raise UsageError(msg("error-compare-needs-two-runs"), msg("remedy-for-several-pgdyno-compare-a1"))
-    raise typer.Exit(verb.main(a, b, figures, margin, fail_if, json_output, options.language(lang)))
+    raise typer.Exit(verb.main(a, b, figures, margin, fail_if, json_output, options.language(lang), page))
 
 
 def explain(
@@ -188,11 +198,15 @@ def history(
     ] = None,
     lang: options.Lang = None,
     json_output: options.Json = False,
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Also write the history as an HTML page.", metavar="FILE", rich_help_panel=options.OUTPUT),
+    ] = None,
 ) -> None:
     """Follow an experiment over many runs and find where its figures changed level."""
     from pgdyno.cli import judge as verb
 
-    raise typer.Exit(verb.follow(runs, experiment, figures, fail_if, json_output, options.language(lang)))
+    raise typer.Exit(verb.follow(runs, experiment, figures, fail_if, json_output, options.language(lang), page))
 
 
 def scaling(

@@ -36,6 +36,8 @@ class Axis:
     bands: tuple[str, ...] = ()
     form: Literal["si", "plain"] = "plain"
     has_zero: bool = True
+    #: Values between whole numbers do not exist: numbers of clients, runs.
+    is_whole: bool = False
 
 
 @dataclass(frozen=True)

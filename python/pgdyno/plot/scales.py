@@ -23,6 +23,7 @@ class Scale:
     start: float
     end: float
     is_log: bool = False
+    is_whole: bool = False
 
     def at(self, value: float) -> float:
         """Return the place of a value, in pixels."""
@@ -36,13 +37,16 @@ class Scale:
     def ticks(self, side: str) -> list[float]:
         """Return the values to write beside the axis: round ones, as many as fit."""
         most = max(2, int(abs(self.end - self.start) / _APART[side]))
-        return _log_ticks(self.low, self.high, most) if self.is_log else _linear_ticks(self.low, self.high, most)
+        if self.is_log:
+            return _log_ticks(self.low, self.high, most)
+        return _linear_ticks(self.low, self.high, most, 1.0 if self.is_whole else 0.0)
 
 
-def _linear_ticks(low: float, high: float, most: int) -> list[float]:
-    rough = (high - low) / most
+def _linear_ticks(low: float, high: float, most: int, least: float = 0.0) -> list[float]:
+    rough = max((high - low) / most, least)
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= rough * 0.999)
+    steps = (1, 2, 5, 10) if least else (1, 2, 2.5, 5, 10)
+    step = next(power * m for m in steps if power * m >= rough * 0.999)
     first = math.ceil(low / step - 1e-9)
     return [round(i * step, 12) for i in range(first, math.floor(high / step + 1e-9) + 1)]
 
@@ -74,7 +78,7 @@ def scale(axis: Axis, values: Sequence[float], start: float, end: float) -> Scal
         low, high = _round_linear(low, high)
     if not high > low:
         low, high = (low / 2, low * 2) if axis.kind == "log" and low > 0 else (low, low + 1.0)
-    return Scale(low, high, start, end, axis.kind == "log")
+    return Scale(low, high, start, end, axis.kind == "log", axis.is_whole)
 
 
 def _round_linear(low: float, high: float) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pgdyno.analysis.compare import Verdict
-from pgdyno.judge.axes import AxisComparisons
+from pgdyno.judge.compared import Row
 from pgdyno.judge.groups import Group
 from pgdyno.message import message
 from pgdyno.plot.model import (
@@ -97,17 +97,17 @@ def law_chart(
         keys.append(Key(name, colour, shape="line"))
     if not marks:
         return None
-    panel = Panel(Axis(axis), Axis(throughput, form="si"), marks, width=560, height=260)
+    panel = Panel(Axis(axis, is_whole=True), Axis(throughput, form="si"), marks, width=560, height=260)
     return Figure([panel], keys=keys if len(keys) > 1 else [])
 
 
-def ratios(found: AxisComparisons, say: Say) -> Figure | None:
+def ratios(compared: Sequence[Row], say: Say) -> Figure | None:
     """Return a chart of the compared ratios, or None if no ratio has an interval.
 
     The chart shows the interval of each ratio relative to no difference.
     """
     # One that nothing is known of would stretch the axis until the others cannot be read.
-    rows = [r for r in found.rows if verdicts.is_readable(r.comparison.low, r.comparison.high)][:_MOST_RATIOS]
+    rows = [r for r in compared if verdicts.is_readable(r.comparison.low, r.comparison.high)][:_MOST_RATIOS]
     if not rows:
         return None
     several = len({r.pair.difference for r in rows}) > 1

@@ -74,7 +74,7 @@ def _result(run: RunAnalysis, best: Group) -> Tile:
             message("tile-rate"), rate, listed([_range(capacity.low, capacity.high), note]), section="objective"
         )
     if run.comparisons.rows:
-        return _verdict(run.comparisons.rows)
+        return verdict(run.comparisons.rows)
     orders = [r for g in run.groups if (r := tpcc.rates(run.data, g)) is not None]
     if orders:
         fastest = max(orders, key=lambda r: r.new_orders)
@@ -100,7 +100,7 @@ def _range(low: float, high: float) -> Text:
     return message("tile-range", low=Quantity(low, "count"), high=Quantity(high, "count"))
 
 
-def _verdict(rows: Sequence[Row]) -> Tile:
+def verdict(rows: Sequence[Row], section: str = "differences") -> Tile:
     """Return the verdict that says most: a difference, else equality, else that nothing is known yet."""
     order = {Verdict.FASTER: 0, Verdict.SLOWER: 0, Verdict.SAME: 1, Verdict.UNKNOWN: 2}
     first = [r for r in rows if r.figure.name == rows[0].figure.name]
@@ -115,7 +115,7 @@ def _verdict(rows: Sequence[Row]) -> Tile:
         )
     tone: Literal["", "wide"] = "wide" if row.comparison.verdict is Verdict.UNKNOWN else ""
     note = listed([verdicts.change(row.comparison), label] if not math.isnan(row.comparison.ratio) else [label])
-    return Tile(message("tile-b-by-a"), value, note, tone, "differences")
+    return Tile(message("tile-b-by-a"), value, note, tone, section)
 
 
 def _tail(run: RunAnalysis, g: Group) -> Tile:

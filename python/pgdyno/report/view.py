@@ -220,7 +220,7 @@ def _charts(run: RunAnalysis, lang: str) -> list[Chart]:
         capacity = Chart("capacity", message("chart-capacity"), message("chart-capacity-note"), curve)
         # What was asked for comes first, and a search has nothing to show over clients.
         return [capacity, *(c for c in found if c.name not in ("tps", "qps"))]
-    if ratios := curves.ratios(run.comparisons, say):
+    if ratios := curves.ratios(run.comparisons.rows, say):
         found.insert(0, Chart("ratios", message("chart-ratios"), message("chart-ratios-note"), ratios))
     if beside := _sides(run, lang):
         found.insert(1 if ratios else 0, beside)

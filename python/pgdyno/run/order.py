@@ -35,7 +35,7 @@ def decided(prepared: Prepared, options: Options) -> Prepared:
         order = "duet" if _is_duet(prepared, options) else "random"
     elif run.is_duet:
         # Raises where it cannot be one.
-        plan.duet_axis(experiment, plan.configurations(experiment, prepared.cores))
+        plan.duet_axis(experiment, prepared.configurations)
     update: dict[str, object] = {"order": order}
     if order in ("duet", "simultaneous"):
         slice_s = run.slice_s or slice_of(run.duration_s)
@@ -60,7 +60,7 @@ def longer(prepared: Prepared, options: Options) -> float | None:
 
 def _is_duet(prepared: Prepared, options: Options) -> bool:
     experiment = prepared.experiment
-    every = plan.configurations(experiment, prepared.cores)
+    every = prepared.configurations
     try:
         axis = plan.duet_axis(experiment, every)
     except SpecError:

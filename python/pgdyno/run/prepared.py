@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,7 +16,7 @@ from pgdyno.format import one_line
 from pgdyno.load.dataset import BY_SCALE, ROWS_PER_SCALE, Dataset
 from pgdyno.load.own import touched
 from pgdyno.load.own.dataset import OwnDataset
-from pgdyno.run import replay
+from pgdyno.run import plan, replay
 from pgdyno.run.dataset import AnyDataset, chosen
 from pgdyno.run.provision import Options
 from pgdyno.run.samples import columns_only
@@ -50,6 +51,11 @@ class Prepared:
     command: str = ""
     #: For each workload that is a replay, its schedule.
     schedules: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def configurations(self) -> list[plan.Configuration]:
+        """All configurations in the order of the file, each once. Raise SpecError if a duet lacks its two sides."""
+        return plan.configurations(self.experiment, self.cores)
 
     def replay(self, workload: str) -> replay.Replay | None:
         """Which session begins which script when; None: any, by weights. Raises SpecError."""

@@ -49,7 +49,7 @@ class Session:
         self.experiment = prepared.experiment
         self.stream = stream
         self.options = options
-        self.configurations = plan.configurations(self.experiment, prepared.cores)
+        self.configurations = prepared.configurations
         one_database = shares_database(prepared, options)
         self.units = plan.units(self.experiment, prepared.cores, one_database=one_database)
         self.trials = [planned for unit in self.units for planned in unit]

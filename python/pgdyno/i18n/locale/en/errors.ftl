@@ -854,3 +854,4 @@ error-conninfo-empty = { $named } is empty
 error-figure-alone = --figure writes one chart alone, and goes neither with --json nor with --report-format
 error-no-figure = there is no chart { $file }
 figure-written = figure: { $path }
+error-page-of-live = --live makes a run, whose report is its page

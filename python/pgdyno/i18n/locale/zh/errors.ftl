@@ -854,3 +854,4 @@ error-conninfo-empty = { $named } 为空
 error-figure-alone = --figure 只写一张图，不能与 --json 或 --report-format 同用
 error-no-figure = 没有图 { $file }
 figure-written = 图：{ $path }
+error-page-of-live = --live 生成一次运行，其报告就是页面

@@ -1,0 +1,84 @@
+"""Pages of comparisons, histories and runs: their first screen, in both languages."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pgdyno import i18n
+from pgdyno.judge import history
+from pgdyno.plot.model import Rule, Square
+from pgdyno.report import charts, history_page, view
+from pgdyno.results.analysis import RunAnalysis
+from pgdyno.store import reading
+
+from tests.support import reports, synthetic
+from tests.support.cli import pgdyno
+
+
+def tiles(page: str) -> list[list[str]]:
+    """The label, value and note of each tile of a page, with its tone."""
+    found = re.findall(r'<a class="tile([^"]*)" href="#([^"]*)">(.*?)</a>', page)
+    ids = set(re.findall(r'id="([^"]*)"', page))
+    assert {target for _, target, _ in found} <= ids
+    return [[tone.strip(), *re.findall(r">([^<]+)</span>", body)] for tone, _, body in found]
+
+
+def made(folder: Path, name: str, factor: float, day: int = 1) -> Path:
+    run = synthetic.make_run(
+        folder / name, synthetic.plans([4, 16], 3), lambda p, i, r: factor * 1000 * p.clients * r.uniform(0.98, 1.02),
+        manifest={"started_at": f"2026-01-{day:02}T00:00:00.000Z"},
+    )  # fmt: skip
+    return run.rename(folder / f"{name}-run")
+
+
+def test_a_run_begins_with_two_sentences_and_four_tiles(tmp_path: Path) -> None:
+    run = made(tmp_path, "a", 1.0)
+    v = view.build(RunAnalysis(reading.read(run)))
+    assert len(v.short) <= 2 and v.lead is not None and v.lead.name == "tps"
+    assert [t.label.id for t in v.tiles if hasattr(t.label, "id")] == [
+        "tile-throughput", "tile-p99", "tile-limit", "heading-caveats",
+    ]  # fmt: skip
+    # The fastest configuration is in all of them.
+    assert all("16 clients" in i18n.text(t.note) for t in v.tiles[:3])
+    assert re.fullmatch(r"1[56],\d{3} TPS", i18n.text(v.tiles[0].value))
+
+
+def test_many_variants_are_a_heat_map_with_figures(tmp_path: Path) -> None:
+    plans = synthetic.plans([1, 2, 4], 1, work_mem=[f"{n}MB" for n in range(1, 13)])
+    run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000.0 * p.clients)
+    (chart,) = [c for c in charts.all_charts(RunAnalysis(reading.read(run))) if c.name == "tps"]
+    squares = [m for p in chart.figure.panels for m in p.marks if isinstance(m, Square)]
+    assert len(squares) == 36 and {s.text for s in squares} == {"1k", "2k", "4k"}
+    assert max(s.share for s in squares) == 1 and len({s.row for s in squares}) == 12
+
+
+@pytest.mark.parametrize("lang", i18n.LANGUAGES)
+def test_the_page_of_a_comparison(tmp_path: Path, lang: str) -> None:
+    sides = [[made(tmp_path, f"{side}{n}", factor) for n in range(3)] for side, factor in (("a", 1.0), ("b", 1.2))]
+    words = [x for run in sides[1] for x in ("--side-b", run)]
+    done = pgdyno("--lang", lang, "compare", *sides[0], *words, "--page", tmp_path / "page.html")
+    assert done.code == 0 and str(tmp_path / "page.html") in done.err
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    (verdict, compared, differ, caveats) = tiles(page)
+    assert verdict[2] == "+20%" and compared[2] in ("3 and 3", "3 与 3") and differ[2] == "0" and caveats[2] == "1"
+    assert 'id="chart-ratios"' in page and (lang == "en" or reports.english(page) == [])
+    refused = pgdyno("compare", "--live", "host=a", "host=b", "--page", tmp_path / "x.html")
+    assert refused.code == 2 and "--live" in refused.err
+
+
+@pytest.mark.parametrize("lang", i18n.LANGUAGES)
+def test_the_page_of_a_history(tmp_path: Path, lang: str) -> None:
+    for n in range(12):
+        made(tmp_path, f"{n:02}", 1.0 if n < 8 else 0.8, n + 1)
+    done = pgdyno("--lang", lang, "history", tmp_path, "--page", tmp_path / "page.html", "--fail-if", "worse")
+    assert done.code == 6 and str(tmp_path / "page.html") in done.err
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    (news, changes, runs) = tiles(page)
+    assert news[0] == "tile-bad" and news[2].startswith("-20") and changes[2] == "2" and runs[2] == "12"
+    assert lang == "en" or reports.english(page) == []
+    figure = history_page.chart(history.of(tmp_path, None), i18n.writer(lang)).figure
+    rules = [m.x for p in figure.panels for m in p.marks if isinstance(m, Rule)]
+    # The change begins with the ninth run, in both numbers of clients.
+    assert rules == [8.5, 8.5] and figure.panels[1].y.title == "p99 (ms)"
