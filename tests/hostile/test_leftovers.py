@@ -30,15 +30,19 @@ def working_on(folder: Path) -> list[str]:
 
 
 def test_fio_dies_with_pgdyno_and_the_next_call_sweeps(tmp_path: Path) -> None:
-    words = [PGDYNO, "storage", tmp_path, "--seconds=20", "--size=64m"]
-    probe = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment())
-    wait_until(lambda: [n for n in working_on(tmp_path) if n in ("fio", "pg_test_fsync")], process=probe)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    # A register of its own: any pgdyno sweeps what it finds in the user's, those of the tests beside this one too.
+    env = environment(XDG_STATE_HOME=str(tmp_path / "state"))
+    words = [PGDYNO, "storage", disk, "--seconds=20", "--size=64m"]
+    probe = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+    wait_until(lambda: [n for n in working_on(disk) if n in ("fio", "pg_test_fsync")], process=probe)
     probe.kill()
     probe.wait()
-    wait_until(lambda: not working_on(tmp_path))
-    assert list(tmp_path.glob("pgdyno-storage-*"))
-    assert pgdyno("experiments").code == 0
-    assert list(tmp_path.iterdir()) == []
+    wait_until(lambda: not working_on(disk))
+    assert list(disk.glob("pgdyno-storage-*"))
+    assert pgdyno("experiments", env=env).code == 0
+    assert list(disk.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])

@@ -16,13 +16,15 @@ from pgdyno.report import outcomes
 from pgdyno.report.cells import column_id
 from pgdyno.units import Quantity, Share
 
+from tests.support.source import nodes, parsed
+
 PACKAGE = Path(__file__).parents[2] / "python" / "pgdyno"
 CHINESE = re.compile("[\u3400-\u9fff]")
 
 
 def trees() -> Iterator[ast.AST]:
     for path in PACKAGE.rglob("*.py"):
-        yield from ast.walk(ast.parse(path.read_text()))
+        yield from nodes(path)
 
 
 def used() -> Iterator[tuple[str, set[str] | None]]:
@@ -64,7 +66,7 @@ def facts() -> set[str]:
     """Names of facts in the causes."""
     found = set()
     for path in (PACKAGE / "diagnosis").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if (
                 isinstance(node, ast.Call)
                 and ast.unparse(node.func) == "Fact"
@@ -137,7 +139,7 @@ def column_keys(tree: ast.AST) -> Iterator[tuple[ast.Call, list[str] | None]]:
 def test_each_column_has_a_title_in_the_catalogues() -> None:
     english, unseen = i18n.catalogue("en"), []
     for path in PACKAGE.rglob("*.py"):
-        for node, keys in column_keys(ast.parse(path.read_text())):
+        for node, keys in column_keys(parsed(path)):
             if keys is None:
                 unseen.append(ast.unparse(node.args[0]))
             assert [k for k in keys or [] if column_id(k) not in english] == [], f"{path}:{node.lineno}"

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 import typer
 from pgdyno import i18n
+from pgdyno.cli import streams
 from pgdyno.cli.help import option_ids
 from pgdyno.cli.main import app
 from pgdyno.cli.wide import columns, width, wrapped
+from pgdyno.errors import UsageError
 
 from tests.support.cli import pgdyno
 
@@ -53,11 +55,19 @@ def test_each_help_text_has_its_chinese_and_none_is_left_over() -> None:
     assert there == used | frame
 
 
+@pytest.fixture
+def chinese(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "language", "zh")
+    monkeypatch.setenv("COLUMNS", "80")
+
+
 @pytest.mark.parametrize("path", [path for path, _ in commands() if path != "pgbench"])
-def test_help_is_chinese_and_fits_80_columns(path: str) -> None:
-    done = pgdyno("--lang", "zh", *path.split(), "--help")
-    text, _, examples = done.out.partition("示例：")
-    assert done.code == 0 and "用法：" in text and not SENTENCE.search(text), text
+def test_help_is_chinese_and_fits_80_columns(path: str, chinese: None, capsys: pytest.CaptureFixture[str]) -> None:
+    # In this process: to start one for each of forty pages would take most of a minute.
+    app([*path.split(), "--help"], prog_name="pgdyno", standalone_mode=False)
+    out = capsys.readouterr().out
+    text, _, examples = out.partition("示例：")
+    assert "用法：" in text and not SENTENCE.search(text), text
     assert not CHINESE.search(examples.partition("退出码")[0])
     assert max(width(line) for line in text.splitlines()) <= 80
 
@@ -88,11 +98,18 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("words", "cause", "remedy"), MISTAKES)
 def test_mistakes_in_the_command_line(words: str, cause: str, remedy: str) -> None:
-    done = pgdyno(*words.split())
-    assert (done.code, done.out) == (2, "")
-    assert done.err.splitlines() == [f"pgdyno: {cause}", *filter(None, [remedy])]
-    chinese = pgdyno("--lang", "zh", *words.split())
-    assert chinese.code == 2 and CHINESE.search(chinese.err) and not SENTENCE.search(chinese.err)
+    with pytest.raises(UsageError) as e:
+        app(words.split(), prog_name="pgdyno", standalone_mode=False)
+    assert e.value.text().splitlines() == [cause, *filter(None, [remedy])]
+    assert CHINESE.search(e.value.text("zh")) and not SENTENCE.search(e.value.text("zh"))
+
+
+def test_help_and_mistakes_as_they_are_typed() -> None:
+    done = pgdyno("run", "--clientz", "3", "--lang", "zh")
+    assert (done.code, done.out) == (2, "") and done.err.startswith("pgdyno: 未知的选项 --clientz\n")
+    done = pgdyno("--lang=zh", "report", "--help")
+    assert done.code == 0 and done.out.startswith("用法： pgdyno report ")
+    assert pgdyno("repor").err == "pgdyno: unknown command repor\nDid you mean report?\n"
 
 
 def test_chinese_lines_break_by_columns() -> None:

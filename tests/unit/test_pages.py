@@ -54,7 +54,7 @@ def test_many_variants_are_a_heat_map_with_figures(tmp_path: Path) -> None:
     assert max(s.share for s in squares) == 1 and len({s.row for s in squares}) == 12
 
 
-@pytest.mark.parametrize("lang", i18n.LANGUAGES)
+@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
 def test_the_page_of_a_comparison(tmp_path: Path, lang: str) -> None:
     sides = [[made(tmp_path, f"{side}{n}", factor) for n in range(3)] for side, factor in (("a", 1.0), ("b", 1.2))]
     words = [x for run in sides[1] for x in ("--side-b", run)]
@@ -68,7 +68,7 @@ def test_the_page_of_a_comparison(tmp_path: Path, lang: str) -> None:
     assert refused.code == 2 and "--live" in refused.err
 
 
-@pytest.mark.parametrize("lang", i18n.LANGUAGES)
+@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
 def test_the_page_of_a_history(tmp_path: Path, lang: str) -> None:
     for n in range(12):
         made(tmp_path, f"{n:02}", 1.0 if n < 8 else 0.8, n + 1)

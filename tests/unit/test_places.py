@@ -73,7 +73,7 @@ class Writer:
             self.put(self.draw(st.sampled_from(["\n", "  # end\n"])))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.data())
 def test_each_key_of_random_files_has_its_line(data: st.DataObject) -> None:
     w = Writer(data.draw)

@@ -53,7 +53,7 @@ def numbers(text: str) -> list[float]:
     return [float(x) for x in re.findall(r"-?\d+(?:\.\d+)?", text)]
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(AXES, AXES, st.lists(MARKS, max_size=5), TEXT)
 def test_any_panel_is_a_picture_with_its_marks_inside(x: Axis, y: Axis, marks: list[Mark], title: str) -> None:
     text = svg.panel(Panel(x, y, marks, title))

@@ -16,6 +16,8 @@ import typer
 from pgdyno.cli.help import EXAMPLES, SHORT
 from pgdyno.cli.main import app
 
+from tests.support.source import parsed
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "pgdyno"
 BASELINE = Path(__file__).with_name("style_baseline.json")
@@ -34,7 +36,7 @@ ALLOWED = {"as_json", "as_csv", "in_transaction"}
 
 def modules() -> Iterator[tuple[Path, ast.Module]]:
     for path in sorted(PACKAGE.rglob("*.py")):
-        yield path, ast.parse(path.read_text())
+        yield path, parsed(path)
 
 
 def docstrings() -> Iterator[tuple[str, str]]:

@@ -95,7 +95,7 @@ def compare(
     page: Annotated[
         Path | None,
         typer.Option(
-            help="Also write the comparison of two runs as an HTML page.",
+            help="Write the comparison of two runs as an HTML page as well.",
             metavar="FILE",
             rich_help_panel=options.OUTPUT,
         ),
@@ -200,7 +200,7 @@ def history(
     json_output: options.Json = False,
     page: Annotated[
         Path | None,
-        typer.Option(help="Also write the history as an HTML page.", metavar="FILE", rich_help_panel=options.OUTPUT),
+        typer.Option(help="Write the history as an HTML page as well.", metavar="FILE", rich_help_panel=options.OUTPUT),
     ] = None,
 ) -> None:
     """Follow an experiment over many runs and find where its figures changed level."""
