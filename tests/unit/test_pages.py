@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pgdyno import i18n
 from pgdyno.judge import history
+from pgdyno.message import Name
 from pgdyno.plot.model import Rule, Square
-from pgdyno.report import charts, history_page, view
+from pgdyno.report import charts, history_page, lead, view
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
 
@@ -43,6 +44,16 @@ def test_a_run_begins_with_two_sentences_and_four_tiles(tmp_path: Path) -> None:
     # The fastest configuration is in all of them.
     assert all("16 clients" in i18n.text(t.note) for t in v.tiles[:3])
     assert re.fullmatch(r"1[56],\d{3} TPS", i18n.text(v.tiles[0].value))
+
+
+def test_no_alarm_is_folded_away(tmp_path: Path) -> None:
+    """Whatever makes the figures useless stands on the first screen, however many sentences that are."""
+    plans = synthetic.plans([4, 16, 64], 2)
+    falls = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000.0 if i < 10 else 100.0, intervals=20)
+    v = view.build(RunAnalysis(reading.read(falls)))
+    alarms = [x for x in v.answer if getattr(x, "id", "") == "answer-no-one-level"]
+    assert len(alarms) == 3 and v.short[:3] == alarms and len(v.short) <= 5
+    assert lead.sentences([Name("a"), Name("b")], [], [], [Name("a")]) == [Name("a"), Name("b")]
 
 
 def test_many_variants_are_a_heat_map_with_figures(tmp_path: Path) -> None:

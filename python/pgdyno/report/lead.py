@@ -39,11 +39,17 @@ class Tile:
     section: str = ""
 
 
-def sentences(answer: Sequence[Text], headline: Sequence[Text], reasons: Sequence[Text]) -> list[Text]:
-    """Return at most two sentences: the result and, where it is one of many, what limits it."""
-    if headline and reasons:
-        return [headline[0], reasons[0]]
-    return list(answer[:SENTENCES])
+def sentences(
+    answer: Sequence[Text], headline: Sequence[Text], reasons: Sequence[Text], alarms: Sequence[Text] = ()
+) -> list[Text]:
+    """Return at most two sentences: the result and, where it is one of many, what limits it.
+
+    `alarms` are those sentences of the answer that say that the result cannot be used: all of them come first.
+    """
+    results = [x for x in answer if x not in alarms]
+    levels = [x for x in headline if x not in alarms]
+    chosen = [levels[0], reasons[0]] if levels and reasons else results[:SENTENCES]
+    return [*alarms, *chosen]
 
 
 def chart(charts: Sequence[Chart]) -> Chart | None:

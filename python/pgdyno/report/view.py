@@ -163,7 +163,7 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
         method=facts.method(data),
         command=m.command,
         charts=pictures,
-        short=lead.sentences(answers, headline, reasons),
+        short=lead.sentences(answers, headline, reasons, _alarms(run)),
         tiles=lead.tiles(run, caveats),
         lang=lang,
     )
@@ -186,6 +186,12 @@ def _answered(run: RunAnalysis) -> list[Text]:
         *fidelity.sentences(run),
         *fidelity.gained(run),
     ]
+
+
+def _alarms(run: RunAnalysis) -> list[Text]:
+    """Return the sentences of the answer that no reader may miss: why its figures cannot be used as they are."""
+    broken = [x for x in tpcc.sentences(run) if isinstance(x, Message) and x.id.startswith("answer-broken")]
+    return [*answer.without_work(run), *fidelity.lost(run), *answer.without_one_level(run), *broken]
 
 
 def _reasons(run: RunAnalysis) -> list[Text]:
