@@ -12,7 +12,7 @@ from pgdyno.analysis import duet
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.analysis.duet import Difference
 from pgdyno.cli import vary
-from pgdyno.cli.run import adjusted
+from pgdyno.cli.adjust import adjusted
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.run import duet as duets
 from pgdyno.run import order, plan

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pgdyno.cli.run import adjusted
+from pgdyno.cli.adjust import adjusted
 from pgdyno.cluster import limits
 from pgdyno.errors import PgdynoError, SpecError, UsageError
 from pgdyno.load.loader import dataset_of

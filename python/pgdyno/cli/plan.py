@@ -1,4 +1,4 @@
-"""`pgdyno plan` and `pgdyno experiments`."""
+"""`pgdyno plan`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rich.table import Table
 
 from pgdyno import i18n
 from pgdyno.cli import console
-from pgdyno.cli.run import say_what_is_too_short
+from pgdyno.cli.adjust import say_what_is_too_short
 from pgdyno.cluster.managed import FACTS
 from pgdyno.collect import host
 from pgdyno.load.plan import measure_disk
@@ -27,7 +27,6 @@ from pgdyno.run.plan import Place
 from pgdyno.run.prepared import Prepared, prepare, shares_database
 from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers
-from pgdyno.spec import load as specs
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.values import size_bytes
 from pgdyno.store.manifest import Change
@@ -233,16 +232,3 @@ def _sentences(facts: dict[str, Any]) -> Iterator[Message]:
         yield message("plan-size-open")
     if facts["setup"]:
         yield message("plan-setup", n=facts["setup"])
-
-
-def listing(lang: str = "en") -> int:
-    """Show the built-in experiments."""
-    out = console.output()
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for name in specs.names():
-        experiment, _, _ = specs.read(name)
-        table.add_row(name, i18n.text(Name(experiment.title, experiment.title_zh), lang))
-    out.print(table)
-    return 0

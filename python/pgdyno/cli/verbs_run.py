@@ -35,26 +35,26 @@ def _servers(request: ServerRequest) -> Options:
 
 def _adjusting(request: RunRequest) -> Callable[[Experiment], tuple[Experiment, list[Change]]]:
     """Return what the options of `run` make of an experiment."""
-    from pgdyno.cli import run as verb
+    from pgdyno.cli import adjust
 
     same = ("protocol", "repetitions", "restarts", "order", "rate", "workers", "driver", "seed")
     run_options = options.given(
         **{name: getattr(request, name) for name in same},
         duration_s=request.duration,
-        warmup_s=verb.warmup(request.warmup),
+        warmup_s=adjust.warmup(request.warmup),
         interval_s=request.interval,
-        collect=verb.names(request.collect),
+        collect=adjust.names(request.collect),
         connect_timeout_s=request.connect_timeout,
     )
     if request.rate == 0:
         # Of an experiment that has one.
         run_options["rate"] = None
     axes = options.given(
-        clients=verb.numbers("--clients", request.clients, int),
-        hot_set=verb.numbers("--hot-set", request.hot_set, float),
+        clients=adjust.numbers("--clients", request.clients, int),
+        hot_set=adjust.numbers("--hot-set", request.hot_set, float),
     )
     fixed, varied = request.set_ or [], request.vary or []
-    return lambda e: verb.adjusted(e, request.scale, run_options, axes, request.shrink, fixed, varied)
+    return lambda e: adjust.adjusted(e, request.scale, run_options, axes, request.shrink, fixed, varied)
 
 
 @takes(RunRequest)
@@ -74,9 +74,9 @@ def plan(request: RunRequest) -> None:
 
 def experiments(lang: options.Lang = None) -> None:
     """List the ready-made experiments."""
-    from pgdyno.cli import plan as planning
+    from pgdyno.cli import experiments as verb
 
-    raise typer.Exit(planning.listing(options.language(lang)))
+    raise typer.Exit(verb.listing(options.language(lang)))
 
 
 def new(
@@ -178,23 +178,23 @@ def capture(
 @takes(CapacityRequest)
 def capacity(request: CapacityRequest) -> None:
     """Find the highest rate that a server sustains under a latency objective, and its latency at each rate."""
+    from pgdyno.cli import adjust
     from pgdyno.cli import capacity as searching
-    from pgdyno.cli import run as verb
     from pgdyno.run.provision import Options
 
     run_options = options.given(
         protocol=request.protocol,
         duration_s=request.duration,
-        warmup_s=verb.warmup(request.warmup),
+        warmup_s=adjust.warmup(request.warmup),
         interval_s=request.interval,
         workers=request.workers,
         seed=request.seed,
         connect_timeout_s=request.connect_timeout,
         repetitions=1,
     )
-    axes = verb.one_configuration(request.clients, request.hot_set, request.workload)
+    axes = adjust.one_configuration(request.clients, request.hot_set, request.workload)
     servers = Options(request.target, request.embedded, False, request.force, request.replace, request.pg_bin)
     code = searching.main(
-        request, servers, lambda e: verb.adjusted(e, request.scale, run_options, axes(e), request.shrink)
+        request, servers, lambda e: adjust.adjusted(e, request.scale, run_options, axes(e), request.shrink)
     )
     raise typer.Exit(code)
