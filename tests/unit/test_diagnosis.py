@@ -30,7 +30,7 @@ from pgdyno.judge.groups import groups_of
 from pgdyno.message import Name, message
 from pgdyno.model import Caveat, IntervalRow
 from pgdyno.plot.model import Areas, Line, Span
-from pgdyno.report import findings, html, markdown, names, terminal, timeline, view, write
+from pgdyno.report import client_time, findings, html, markdown, names, terminal, timeline, view, write
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
 from pgdyno.units import Share
@@ -280,6 +280,10 @@ def test_parts_of_the_clients_time_come_to_at_most_all_of_it(
     for name, part in (("running", e.running), ("network and client", e.outside)):
         if part is not None and "others" not in shown:
             assert shown.get(name, 0.0) / whole == pytest.approx(part.mean, abs=2e-3), shown
+    # The bar has no remainder, and its parts are those of the sentences.
+    if bar := client_time.shares(e, i18n.writer("en")):
+        assert sum(bar.values()) == pytest.approx(1)
+        assert bar.get("running", 0.0) == pytest.approx(e.running.mean if e.running else 0.0, abs=1e-6)
 
 
 _LOAD = st.floats(0, 2)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import html as htmllib
 import re
 from pathlib import Path
 
 import pytest
 from pgdyno import i18n
 from pgdyno.judge import history
-from pgdyno.message import Name
-from pgdyno.plot.model import Rule, Square
-from pgdyno.report import charts, history_page, lead, view
+from pgdyno.message import Name, message
+from pgdyno.plot.model import Piece, Rule, Square
+from pgdyno.report import charts, findings, history_page, html, lead, view
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
 
@@ -63,6 +64,35 @@ def test_many_variants_are_a_heat_map_with_figures(tmp_path: Path) -> None:
     squares = [m for p in chart.figure.panels for m in p.marks if isinstance(m, Square)]
     assert len(squares) == 36 and {s.text for s in squares} == {"1k", "2k", "4k"}
     assert max(s.share for s in squares) == 1 and len({s.row for s in squares}) == 12
+
+
+def test_a_cause_is_a_card_with_its_remedy_and_what_it_means(tmp_path: Path) -> None:
+    wait = {"ours": 1.0, "kind": "client backend", "state": "active", "wait_type": "IO", "wait": "WalSync",
+            "processes": 3.0, "looks": 10.0}  # fmt: skip
+    running = {**wait, "wait_type": "", "wait": "", "processes": 1.0}
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 2), lambda p, i, r: 1000.0, sampled={"waits": [wait, running]}
+    )
+    v = view.build(RunAnalysis(reading.read(run)))
+    page = html.render(v)
+    cards = re.findall(r'<article class="card">(.*?)</article>', page, re.DOTALL)
+    (own,) = [c for c in cards if "WAL sync at commit" in c]
+    (remedy,) = re.findall(r'<p class="try" id="([^"]*)">', own)
+    assert f'data-copy-of="{remedy}"' in own and "width: 75%" in own
+    about = i18n.catalogue("en")["about-wal-flush"]
+    assert about in htmllib.unescape(own)
+    # The clients' time is one bar before the cards.
+    (bar,) = [c for c in v.charts if c.name == "client-time"]
+    pieces = [m for m in bar.figure.panels[0].marks if isinstance(m, Piece)]
+    assert [(p.text, round(p.low), round(p.high)) for p in pieces] == [("75%", 0, 75), ("25%", 75, 100)]
+    assert page.index("IO: WalSync") < page.index('<article class="card">')
+
+
+def test_findings_beyond_three_are_folded() -> None:
+    m = message("cause-bloat")
+    told = [findings.FindingText(f"c{n}", m, m, None, m, m, 10) for n in range(5)]
+    e = findings.Explained(Name("x"), told)
+    assert (len(e.first), len(e.others), i18n.text(e.more)) == (3, 2, "2 more findings")
 
 
 @pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])

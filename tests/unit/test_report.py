@@ -427,7 +427,7 @@ def test_the_summary_fits_one_screen(tmp_path: Path, lang: str) -> None:
     lines = shown(tmp_path, lang, plans=synthetic.plans([2, 4, 8], 2), sampled={"waits": [WAIT]})
     assert max(cell_len(line) for line in lines) <= 80
     answer, table, reasons, *_ = "\n".join(lines).split("\n\n")
-    begin = "w: 8,000 TPS (8,000-8,000, n=2), p99 " if lang == "en" else "w：8,000 TPS（8,000-8,000，n=2），p99 "
+    begin = "w: 8,000 TPS (95% CI ±0.0%, n=2), p99 " if lang == "en" else "w：8,000 TPS（95% 区间 ±0.0%，n=2），p99 "
     assert answer.startswith(begin) and len(answer.split("\n")) <= 4
     assert len(table.split("\n")) <= 3 + 3 and len(reasons.split("\n")) <= 3 * 2
     assert ("WAL" in reasons) and ("--details" in lines[-1])

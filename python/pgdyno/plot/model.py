@@ -142,6 +142,18 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Piece:
+    """Part of a bar in a band of the y axis, from `low` to `high`, with a text in it."""
+
+    band: str
+    low: float
+    high: float
+    text: str
+    hint: str
+    colour: str
+
+
+@dataclass(frozen=True)
 class Rule:
     """A line across the panel, at an x or at a y."""
 
@@ -152,7 +164,7 @@ class Rule:
     hint: str = ""
 
 
-Mark = Line | Dots | Band | Areas | Bar | Cell | Square | Span | Interval | Rule
+Mark = Line | Dots | Band | Areas | Bar | Cell | Square | Span | Interval | Piece | Rule
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pgdyno.plot.model import Areas, Axis, Band, Bar, Cell, Dots, Interval, Line, Mark, Rule, Span
+from pgdyno.plot.model import Areas, Axis, Band, Bar, Cell, Dots, Interval, Line, Mark, Piece, Rule, Span
 
 #: Ends of a logarithmic axis nearer than by this factor have round values at even distances beside them.
 _NARROW = 4.0
@@ -135,7 +135,7 @@ def _xs(m: Mark) -> Iterator[float]:
             yield from (x for x, _ in m.rows)
         case Cell():
             yield from m.x
-        case Interval():
+        case Interval() | Piece():
             yield from (m.low, m.high)
         case Rule() if m.x is not None:
             yield m.x

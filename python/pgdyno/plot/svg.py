@@ -21,6 +21,7 @@ from pgdyno.plot.model import (
     Line,
     Mark,
     Panel,
+    Piece,
     Rule,
     Span,
     Square,
@@ -41,7 +42,7 @@ _LONGEST = 38
 STYLE = """text{font:11px system-ui,-apple-system,"Segoe UI",sans-serif;fill:#374151}
 .title{font-weight:600;font-size:12px}.grid{stroke:#e5e7eb}.axis{stroke:#9ca3af;fill:none}
 .heading{font-weight:600;font-size:15px;fill:#111827}.soft{fill:#5b6472}
-.heat{fill:#0072B2}.in{pointer-events:none}.light{fill:#ffffff}"""
+.heat{fill:#0072B2}.in{pointer-events:none}.light{fill:#ffffff}.black{fill:#000000}"""
 
 
 def text_width(text: str) -> float:
@@ -251,6 +252,8 @@ def _drawn(m: Mark, f: _Frame) -> str:
             return _bar(m, f.y, f.x_bands)
         case Interval() if f.x is not None:
             return _interval(m, f.x, f.y_bands)
+        case Piece() if f.x is not None:
+            return _piece(m, f.x, f.y_bands)
         case Rule():
             return _rule(m, f)
         case Square():
@@ -373,6 +376,25 @@ def _interval(m: Interval, x: Scale, ys: Bands) -> str:
     body = f'<path d="M{x.at(m.low):.1f} {middle:.1f}H{x.at(m.high):.1f}"/>'
     body += f'<circle cx="{x.at(m.value):.1f}" cy="{middle:.1f}" r="4" stroke="none"/>'
     return f"{opened}><title>{escape(m.hint)}</title>{body}</g>"
+
+
+def _piece(m: Piece, x: Scale, ys: Bands) -> str:
+    middle, height = ys[m.band]
+    left, right, thick = x.at(m.low), x.at(m.high), height * 0.7
+    shape = f'<rect x="{left:.1f}" y="{middle - thick / 2:.1f}" width="{max(right - left, 0.5):.1f}" '
+    out = _titled(f'{shape}height="{thick:.1f}" fill="{m.colour}"', m.hint, "rect")
+    if m.text:
+        kind = "in light" if _is_dark(m.colour) else "in black"
+        out += f'<text class="{kind}" x="{(left + right) / 2:.1f}" y="{middle + 4:.1f}" text-anchor="middle">'
+        out += f"{escape(m.text)}</text>"
+    return out
+
+
+def _is_dark(colour: str) -> bool:
+    """Return True if white has more contrast on it than black (relative luminance of WCAG 2 below 0.179)."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.179
 
 
 def axis_of(values: Sequence[str], title: str = "") -> Axis:

@@ -324,9 +324,12 @@ def short_levels(run: RunAnalysis) -> list[Text]:
             # The sentences of the answer say why.
             return []
         pooled = run.data.pooled[g.key]
-        own = sorted(t.summary.tps for t in g.trials if t.summary)
+        own, half = sorted(t.summary.tps for t in g.trials if t.summary), g.half_width()
         spread = message("level-of-one")
-        if len(own) > 1:
+        if half is not None:
+            # The interval of the tiles, the bars and the table.
+            spread = message("level-interval", half=Quantity(half, "half-width"), n=len(own))
+        elif len(own) > 1:
             spread = message("level-range", low=_number(own[0]), high=_number(own[-1]), n=len(own))
         known = is_known(pooled.count, PERCENTILES[2])
         p99 = message("level-p99", p99=Quantity(pooled.p99_ns, "latency")) if known else None

@@ -12,7 +12,7 @@ from pgdyno.diagnosis.finding import Confidence, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.judge.compared import Row
 from pgdyno.judge.groups import Group
-from pgdyno.message import Message, Name, Text, listed, message
+from pgdyno.message import Message, Name, Text, counted, listed, message
 from pgdyno.report import names
 from pgdyno.report.cells import Table, cells, column, linked
 from pgdyno.results.analysis import RunAnalysis
@@ -21,6 +21,8 @@ from pgdyno.units import Quantity
 
 #: Configurations whose findings are told one by one; the table has all.
 _SOME = 4
+#: Findings of a configuration shown at once.
+_CARDS = 3
 #: Of a cost, the part from which on a trouble is in the answer.
 _WORTH_MENDING = 0.05
 #: Pairs whose difference is explained.
@@ -40,6 +42,18 @@ class FindingText:
     remedy: Message
     #: What it is to the others of its configuration.
     role: Message
+    #: Cost in percent, 0 to 100, for a bar.
+    percent: int
+
+    @property
+    def title(self) -> Message:
+        """The name of the cause."""
+        return message(f"cause-{self.cause}")
+
+    @property
+    def about(self) -> list[Message]:
+        """Texts on the cause: its nature, the way it is seen, and the way its cost is measured."""
+        return [message(f"about-{self.cause}{part}") for part in ("", "-seen", "-cost")]
 
 
 @dataclass(frozen=True)
@@ -48,6 +62,23 @@ class Explained:
 
     title: Text
     findings: list[FindingText] = field(default_factory=list)
+    #: Unique on the page.
+    key: str = ""
+
+    @property
+    def first(self) -> list[FindingText]:
+        """The findings shown as cards; the page folds the others."""
+        return self.findings[:_CARDS]
+
+    @property
+    def others(self) -> list[FindingText]:
+        """The findings that the page folds."""
+        return self.findings[_CARDS:]
+
+    @property
+    def more(self) -> Message:
+        """The title of the folded findings."""
+        return counted("more-findings", len(self.others))
 
 
 def _key(f: Finding | Group) -> tuple[object, ...]:
@@ -66,7 +97,10 @@ def explained(found: Sequence[Finding], groups: Sequence[Group], most: int | Non
         by_key.setdefault(_key(f), []).append(f)
     for own in by_key.values():
         own.sort(key=lambda f: not f.is_largest)
-    return [Explained(names.configuration(g), [finding_message(f) for f in by_key.get(_key(g), [])]) for g in chosen]
+    return [
+        Explained(names.configuration(g), [finding_message(f) for f in by_key.get(_key(g), [])], f"{n}-")
+        for n, g in enumerate(chosen, 1)
+    ]
 
 
 def fastest(groups: Sequence[Group]) -> list[Group]:
@@ -84,7 +118,8 @@ def finding_message(f: Finding) -> FindingText:
     confidence = message(f"confidence-{f.confidence.value}")
     cost = message("finding-cost", share=f.cost, whole=f.whole, confidence=confidence)
     facts = listed([message("finding-fact", name=x.title, figure=x.quantity) for x in f.facts], "semicolon")
-    return FindingText(f.cause, f.message, cost, facts if f.facts else None, f.advice, _role(f))
+    percent = round(100 * min(max(f.cost.mean, 0.0), 1.0)) if math.isfinite(f.cost.mean) else 0
+    return FindingText(f.cause, f.message, cost, facts if f.facts else None, f.advice, _role(f), percent)
 
 
 def _role(f: Finding) -> Message:

@@ -26,20 +26,20 @@ class Section:
 
 #: Name, charts, tables, folded tables. The catalogues have the title as `section-` and the name.
 _PLAN = (
-    ("why", ("timeline-1", "timeline-2"), (), ("findings",)),
     ("differences", ("ratios", "sides"), ("comparisons",), ()),
     ("standbys", ("standbys",), ("replication", "standby-reads"), ()),
     ("objective", ("capacity",), ("capacity",), ()),
     (
         "speed",
         ("tps", "scaling", "new-orders", "qps"),
-        ("tpcc", "tpcc-paced", "tpcc-limits", "qps", "rows"),
-        ("detail",),
+        ("tpcc", "tpcc-paced", "tpcc-limits", "detail", "qps", "rows"),
+        (),
     ),
-    ("latency", ("latency",), ("scripts", "statements"), ()),
-    ("fidelity", (), ("fidelity",), ()),
-    ("steadiness", ("throughput", "latency-time"), (), ("time",)),
     ("right", (), ("tpcc-ranges", "checks"), ()),
+    ("latency", ("latency",), ("scripts",), ("statements",)),
+    ("why", ("client-time",), (), ("findings",)),
+    ("steadiness", ("timeline-1", "timeline-2", "throughput", "latency-time"), (), ("time",)),
+    ("fidelity", (), ("fidelity",), ()),
     ("server", (), ("server",), ("devices", "processes", "server-statements", "buffers", "locks", "growth")),
     ("data", (), ("storage", "syncs"), ("loading", "sizes")),
     ("trouble", (), ("outcomes",), ()),
@@ -53,6 +53,9 @@ def sections(view: View) -> list[Section]:
     """
     # The first screen's chart stands there alone.
     charts = {c.name: c for c in view.charts if c is not view.lead}
+    if view.lead is not None and view.lead.name == "tps":
+        # The same bars in another unit; the table has both.
+        charts.pop("qps", None)
     tables = {t.name: t for t in view.tables}
     found = []
     for name, wanted, open_, folded in _PLAN:

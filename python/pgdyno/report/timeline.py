@@ -177,7 +177,7 @@ def waits(r: Recorded, zero: int, say: Say) -> Stacked:
     for sample in r.client_time:
         at = samples.setdefault(sample.end_ns, {})
         for what, clients in sample.counts.items():
-            name = _wait(what, say, idle_on_purpose=r.is_idle_on_purpose)
+            name = state_name(what, say, idle_on_purpose=r.is_idle_on_purpose)
             totals[name] = totals.get(name, 0.0) + clients
             at[name] = at.get(name, 0.0) + clients
     most = sorted(totals, key=lambda n: -totals[n])[:_WAITS]
@@ -190,7 +190,8 @@ def waits(r: Recorded, zero: int, say: Say) -> Stacked:
     return Stacked([*most, *([say(message("wait-others"))] if has_rest else [])], rows, has_rest)
 
 
-def _wait(what: Wait, say: Say, *, idle_on_purpose: bool) -> str:
+def state_name(what: Wait, say: Say, *, idle_on_purpose: bool = False) -> str:
+    """Return the name of a client's state in charts."""
     state, kind, wait = what
     if state == "idle" and idle_on_purpose:
         return say(message("wait-idle"))

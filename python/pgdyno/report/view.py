@@ -12,6 +12,7 @@ from pgdyno.message import Message, Name, Text, message
 from pgdyno.report import (
     answer,
     charts,
+    client_time,
     comparisons,
     curves,
     facts,
@@ -222,6 +223,8 @@ def _timelines(run: RunAnalysis, lang: str) -> list[Chart]:
 def _charts(run: RunAnalysis, lang: str) -> list[Chart]:
     say = i18n.writer(lang)
     found = charts.all_charts(run, lang)
+    if time := client_time.chart(run, findings.fastest(run.groups), say):
+        found.append(time)
     if curve := curves.latency_by_throughput(run.data, say):
         capacity = Chart("capacity", message("chart-capacity"), message("chart-capacity-note"), curve)
         # What was asked for comes first, and a search has nothing to show over clients.

@@ -82,7 +82,8 @@ section-trouble = What went wrong
 
 level = { $where }: { $speed } ({ $spread }), { $p99 }{ $clients }
 level-p99 = p99 { $p99 },{ " " }
-level-range = { $low }-{ $high }, n={ $n }
+level-interval = 95% CI ±{ $half }, n={ $n }
+level-range = range { $low }-{ $high }, n={ $n }
 level-of-one = n=1
 speed-tps = { $n } TPS
 speed-rows = { $n } rows/s
@@ -328,8 +329,8 @@ note-duet-blind = What takes longer than a slice (checkpoints, vacuum, what a ca
 note-change = Change: { $level } interval of the ratio of geometric means over n { $unit }{ $rounds }.
 compared-within-rounds = , which are compared within their round
 note-spread-learned = How far they lie apart is learned from all configurations.
-note-qps = Mean over the repetitions, at the number of clients that was best; the next table has all of them. QPS counts the SQL statements of committed transactions, BEGIN and END included.
-note-rows = TPS times the rows that each transaction writes: mean of n repetitions, ± as in the next table. Index growth: of all indexes over a trial, warm-up included, mean of the repetitions.
+note-qps = Mean over the repetitions, at the number of clients that was best; the table of throughput and latency has all of them. QPS counts the SQL statements of committed transactions, BEGIN and END included.
+note-rows = TPS times the rows that each transaction writes: mean of n repetitions, ± as in the table of throughput and latency. Index growth: of all indexes over a trial, warm-up included, mean of the repetitions.
 note-detail = TPS: mean over n repetitions, or over n starts of the server where there are several. ±: half the width of its 95% confidence interval, as a part of it; of a single repetition from its own time series, which does not know how far equal runs lie apart. Spread: (highest - lowest) / median. Latency of whole transactions, percentiles of all repetitions' transactions together, to 3 significant digits; client and server on one machine count each other's waiting for a CPU. p50 ± and so on: as ±, of the percentile beside it. Too few: no transaction lies beyond it. A dash: no one figure holds.
 note-own-intervals = p50 ± and so on: by the trial's own intervals.
 note-highest-rate = Highest rate that held { $slo } twice: { $rate } TPS.
@@ -445,6 +446,9 @@ chart-qps = Queries per second by configuration
 chart-new-orders = New orders per minute by configuration
 chart-standbys = Throughput by what commits wait for
 chart-some = { $n } of { $of } configurations are drawn.
+chart-client-time = Clients' time
+chart-client-time-note = All of the clients' time in the fastest configurations, sampled. Running includes waiting for a CPU; network and client is time outside the server; time that is idle on purpose is left out.
+axis-clients-time = % of the clients' time
 chart-timeline = { $configuration }, repetition { $repetition }
 chart-timeline-note = One trial on one axis. Waits: our clients, sampled from pg_stat_activity, and the kernel's scheduler: a backend that waits for a processor may be idle for PostgreSQL. Disk: the devices under the server's files.
 chart-capacity = Latency by throughput
@@ -750,6 +754,10 @@ nothing-stands-out-short = nothing stands out
 speed-number = { $n }
 chart-tps = Throughput by clients
 control-copy = Copy
+control-copy-remedy = Copy remedy
+heading-about = About this cause
+more-findings = { $n } more findings
+more-findings-one = { $n } more finding
 control-skip = Skip to the answer
 heading-more-answers = All results in sentences
 chart-cells-note = The figure in each cell is the mean; the darker, the higher.

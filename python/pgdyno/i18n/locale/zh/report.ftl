@@ -82,7 +82,8 @@ section-trouble = 异常
 
 level = { $where }：{ $speed }（{ $spread }），{ $p99 }{ $clients }
 level-p99 = p99 { $p99 }，
-level-range = { $low }-{ $high }，n={ $n }
+level-interval = 95% 区间 ±{ $half }，n={ $n }
+level-range = 范围 { $low }-{ $high }，n={ $n }
 level-of-one = n=1
 speed-tps = { $n } TPS
 speed-rows = { $n } 行/秒
@@ -328,8 +329,8 @@ note-duet-blind = 比时间片更长的过程（检查点、vacuum、缓存预�
 note-change = 变化：n 次{ $unit }的几何均值之比的 { $level } 区间{ $rounds }。
 compared-within-rounds = ，同一轮内相互比较
 note-spread-learned = 离散程度由全部配置共同估计。
-note-qps = 各次重复的平均值，取最佳连接数；下一张表列出全部。QPS 统计已提交事务中的 SQL 语句数，包括 BEGIN 和 END。
-note-rows = TPS × 每事务写入行数：n 次重复的平均值，± 的含义见下一张表。索引增长：一次试验（含预热）中全部索引的增长，取各次重复的平均值。
+note-qps = 各次重复的平均值，取最佳连接数；“吞吐与延迟”表列出全部。QPS 统计已提交事务中的 SQL 语句数，包括 BEGIN 和 END。
+note-rows = TPS × 每事务写入行数：n 次重复的平均值，± 的含义见“吞吐与延迟”表。索引增长：一次试验（含预热）中全部索引的增长，取各次重复的平均值。
 note-detail = TPS：n 次重复的平均值；服务器多次启动时为 n 次启动的平均值。±：其 95% 置信区间的半宽，以所占比例表示；只有一次试验时由其时间序列估计，无法反映多次运行之间的差异。离散度：（最高 − 最低）/ 中位数。延迟为整个事务的延迟，百分位取全部重复的事务合并后的结果，3 位有效数字；客户端与服务器同机时，等待 CPU 的时间也计入其中。p50 ± 等：同 ±，为旁边百分位的置信区间。过少：没有事务超出该百分位。短横：没有单一数值能够代表。
 note-own-intervals = p50 ± 等：由该次试验自身的时间区间估计。
 note-highest-rate = 两次满足 { $slo } 的最高速率：{ $rate } TPS。
@@ -445,6 +446,9 @@ chart-qps = 各配置的 QPS
 chart-new-orders = 各配置的每分钟新订单数
 chart-standbys = 吞吐量与提交所等待的对象
 chart-some = 共 { $of } 个配置，图中为 { $n } 个。
+chart-client-time = 客户端时间
+chart-client-time-note = 各最快配置中客户端的全部时间（采样所得）。“运行”包含等待 CPU；“网络与客户端”是服务器之外的时间；不含按计划空闲的时间。
+axis-clients-time = 占客户端时间的百分比
 chart-timeline = { $configuration }，第 { $repetition } 次重复
 chart-timeline-note = 同一时间轴上的一次试验。等待：由 pg_stat_activity 采样及内核调度器所得的客户端状态（等待处理器的后端在 PostgreSQL 看来可能是空闲）；磁盘：服务器文件所在的设备。
 chart-capacity = 不同吞吐下的延迟
@@ -750,6 +754,10 @@ nothing-stands-out-short = 没有突出的原因
 speed-number = { $n }
 chart-tps = 按客户端数的吞吐量
 control-copy = 复制
+control-copy-remedy = 复制建议
+heading-about = 关于此原因
+more-findings = 另有 { $n } 项发现
+more-findings-one = 另有 { $n } 项发现
 control-skip = 跳到结论
 heading-more-answers = 全部结论
 chart-cells-note = 单元格中的数字为平均值；颜色越深，数值越高。
