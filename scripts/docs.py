@@ -27,7 +27,9 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 # The runs that are made up are the tests'.
 sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).parent))
 
+import pages  # noqa: E402
 from pgdyno import samples  # noqa: E402
 from pgdyno.report import summary, view  # noqa: E402
 from pgdyno.results.analysis import RunAnalysis  # noqa: E402
@@ -38,6 +40,8 @@ from rich.console import Console  # noqa: E402
 from tests.support import synthetic  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"
+#: Most characters of a line of the guide.
+WIDTH = 120
 BIN = Path(sys.executable).parent
 CLUSTER = tuple(
     f"cluster {v}" for v in (
@@ -137,6 +141,8 @@ def files() -> dict[Path, str]:
         REFERENCE / "experiment.schema.json": schema(),
         REFERENCE / "samples.md": sampled(),
         ROOT / "CONTRIBUTING.md": contributing(),
+        **pages.cause_pages(),
+        **pages.error_pages(),
     }
 
 
@@ -186,22 +192,30 @@ def _first(sections: int) -> Callable[[str], str]:
     return lambda text: "\n\n".join(text.split("\n\n")[:sections])
 
 
-def _section(title: str) -> Callable[[str], str]:
-    """Return a filter that keeps the first answer and one table."""
-
-    def shown(text: str) -> str:
-        answer = text.partition("that.\n")[0] + "that."
-        return f"{answer}\n...\n\n{title}{text.partition(title)[2].partition(chr(10) * 2)[0]}"
-
-    return shown
+def _table(title: str) -> Callable[[str], str]:
+    """Return a filter that keeps one table."""
+    return lambda text: title + text.partition(f"\n{title}")[2].partition("\n\n")[0]
 
 
-GUIDE = "docs/guide/experiments.md"
+COMPARE_GUIDE = "docs/guide/compare.md"
+LIMIT_GUIDE = "docs/guide/limit.md"
+EXPERIMENTS_GUIDE = "docs/guide/experiments.md"
 TPCC_GUIDE = "docs/guide/tpcc.md"
-REPLICATION_GUIDE = "docs/guide/replication.md"
+REPLICAS_GUIDE = "docs/guide/replicas.md"
+FAILOVER_GUIDE = "docs/guide/failover.md"
 _EXPLAIN = (
     "pgdyno run quick --embedded --quiet --clients 8 --hot-set 1 --duration 8 --repetitions 1 --runs e > e.log 2>&1; "
     "pgdyno explain e/*"
+)
+_SHORT = "--embedded --quiet --clients 4 --hot-set 1 --scale 5 --duration 2 --warmup 0.5 --repetitions 1"
+_COMPARE = (
+    f"pgdyno run quick {_SHORT} --restarts 4 --runs a > a.log 2>&1; "
+    f"pgdyno run quick {_SHORT} --restarts 4 --set full_page_writes=off --runs b > b.log 2>&1; "
+    "pgdyno compare a/* b/*"
+)
+_HISTORY = (
+    f"for n in 1 2 3 4 5 6 7; do pgdyno run quick {_SHORT} --restarts 2 --runs nights > h.log 2>&1; done; "
+    "pgdyno history nights"
 )
 _FLASHBACK = (
     "pgdyno cluster snapshot r2 ; pgdyno drill r2 --rounds 1 -q > drill.log ; "
@@ -229,26 +243,31 @@ CLUSTERS = {
 }
 QUOTES = {
     "demo": Quote("README.md", "pgdyno run quick --embedded", _until("\nMore: --details")),
-    "explain": Quote("docs/guide/explain.md", _EXPLAIN, lambda text: text),
-    "vary": Quote(GUIDE, "pgdyno run quick --vary synchronous_commit=on,off", _first(2)),
+    "explain": Quote(LIMIT_GUIDE, _EXPLAIN),
+    "vary": Quote(COMPARE_GUIDE, "pgdyno run quick --vary synchronous_commit=on,off", _first(2)),
     "answer": Quote("README.md", "pgdyno run quick --vary synchronous_commit=on,off", _answer),
-    "plan": Quote(GUIDE, "pgdyno plan pgbench-compare"),
-    "capacity": Quote(GUIDE, "pgdyno capacity --slo 'p99<2ms' --embedded --scale 10"),
-    "scaling": Quote(GUIDE, "pgdyno scaling"),
+    "plan": Quote(EXPERIMENTS_GUIDE, "pgdyno plan pgbench-compare"),
+    "capacity": Quote(LIMIT_GUIDE, "pgdyno capacity --slo 'p99<2ms' --embedded --scale 10"),
+    "scaling": Quote(LIMIT_GUIDE, "pgdyno scaling"),
     "tpcc": Quote(
         TPCC_GUIDE,
         "pgdyno run tpcc-compare --scale 10 --clients 8 --duration 6 --warmup 2 --repetitions 3",
         _until("\nMore: --details"),
     ),
     "acid": Quote(TPCC_GUIDE, "pgdyno tpcc acid"),
-    "standbys": Quote(REPLICATION_GUIDE, CLUSTERS["r1"]),
-    "standbys_status": Quote(REPLICATION_GUIDE, "pgdyno cluster status r1", _until("--target")),
-    "modes": Quote(REPLICATION_GUIDE, "pgdyno drill r1 --modes --rounds 2 -q"),
-    "faults": Quote(REPLICATION_GUIDE, "pgdyno drill r1 --fault all --rounds 2 -q"),
-    "replication_cost": Quote(
-        REPLICATION_GUIDE, "pgdyno run replication-cost --details", _section("What standbys cost")
+    "standbys": Quote(REPLICAS_GUIDE, CLUSTERS["r1"]),
+    "standbys_status": Quote(REPLICAS_GUIDE, "pgdyno cluster status r1", _until("--target")),
+    "modes": Quote(FAILOVER_GUIDE, "pgdyno drill r1 --modes --rounds 2 -q"),
+    "faults": Quote("docs/guide/faults.md", "pgdyno drill r1 --fault all --rounds 2 -q"),
+    "replication_cost": Quote(REPLICAS_GUIDE, "pgdyno run replication-cost --details", _table("What standbys cost")),
+    "flashback": Quote(REPLICAS_GUIDE, _FLASHBACK),
+    "experiments": Quote(EXPERIMENTS_GUIDE, "pgdyno experiments"),
+    "start": Quote(
+        "docs/guide/start.md",
+        "pgdyno run quick --embedded --clients 8 --hot-set 1 --repetitions 3 --duration 5",
     ),
-    "flashback": Quote(REPLICATION_GUIDE, _FLASHBACK),
+    "compare": Quote(COMPARE_GUIDE, _COMPARE),
+    "history": Quote("docs/guide/ci.md", _HISTORY),
     "load_plan": Quote("docs/guide/loading.md", "pgdyno load tpcb --scale 1000000 --dry-run --disk-mbps 4000"),
     "load_direct": Quote("docs/guide/loading.md", "pgdyno load tpcb --scale 100 --data c1"),
     "kept": Quote("docs/guide/loading.md", _KEPT),
@@ -313,6 +332,12 @@ def stale() -> list[str]:
     return out + [f"{q.page}: {name} is missing" for name, q in QUOTES.items() if name not in found]
 
 
+def _cut(line: str) -> str:
+    """Return a line that the guide has room for."""
+    line = line.rstrip()
+    return line if len(line) <= WIDTH else line[: WIDTH - 1].rstrip() + "…"
+
+
 def requote(only: list[str]) -> None:
     """Run each command once and write its output; only those named in `only`, if any."""
     now = digest()
@@ -336,7 +361,7 @@ def requote(only: list[str]) -> None:
                 done = subprocess.run(q.command, shell=True, cwd=folder, env=env, capture_output=True, text=True)
                 text = done.stdout if done.stdout.strip() else done.stderr
                 text = text.replace(f"{folder}/", "")
-                printed[q.command] = "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
+                printed[q.command] = "\n".join(_cut(line) for line in text.strip("\n").splitlines())
             page = ROOT / q.page
             block = f"<!-- make docs: {name} {now} -->\n```\n{q.shown(printed[q.command]).strip(chr(10))}\n```\n"
             old = page.read_text(encoding="utf-8")

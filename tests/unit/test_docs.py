@@ -9,10 +9,12 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from collections.abc import Iterator
 from types import ModuleType
 
 import pgdyno
 import pytest
+from pgdyno import i18n
 from pgdyno.spec.datasets import Column, Dataset, Fill
 from pgdyno.spec.experiment import Axes, Experiment, Run, Target
 
@@ -75,6 +77,78 @@ def test_every_key_is_documented() -> None:
         for key in model.model_fields:
             # Sections of their own explain these.
             assert re.search(rf"`{key}(\.|`)", section) or key in ("datasets", "run"), f"{heading}: {key}"
+
+
+def pages_of_the_guide() -> list[Path]:
+    return sorted((ROOT / "docs" / "guide").rglob("*.md"))
+
+
+def test_pages_of_the_guide_are_short() -> None:
+    assert [p.name for p in pages_of_the_guide() if p.read_text(encoding="utf-8").count("\n") > 250] == []
+    lines = [
+        f"{p.relative_to(ROOT)}:{n}"
+        for p in pages_of_the_guide()
+        for n, line in enumerate(p.read_text(encoding="utf-8").split("\n"), 1)
+        # Lines of Chinese cannot be broken: the break would be shown as a blank.
+        if len(line) > 120 and not re.search("[\u4e00-\u9fff]", line)
+    ]
+    assert lines == []
+
+
+def test_each_page_of_a_task_is_there_in_chinese() -> None:
+    guide = ROOT / "docs" / "guide"
+    english = {p.stem for p in guide.glob("*.md") if not p.name.endswith(".zh.md")}
+    chinese = {p.name.removesuffix(".zh.md") for p in guide.glob("*.zh.md")}
+    # What is a reference or a protocol of measurements is in English alone.
+    assert english - chinese == {
+        "collected", "data-out", "faults", "loading", "pgbench", "replicas", "storage", "tpcc-compared",
+    }  # fmt: skip
+    assert chinese <= english
+    for name in chinese:
+        assert f"({name}.zh.md)" in (guide / f"{name}.md").read_text(encoding="utf-8"), name
+        assert f"({name}.md)" in (guide / f"{name}.zh.md").read_text(encoding="utf-8"), name
+
+
+@pytest.mark.parametrize("lang", i18n.LANGUAGES)
+def test_troubles_are_named_as_errors_are_printed(lang: str) -> None:
+    page = "troubleshooting.md" if lang == "en" else "troubleshooting.zh.md"
+    shown = generator().pages.shown
+    texts = {shown(text) for text in i18n.catalogue(lang).values()}
+    headings = re.findall(r"^### (.*)$", (ROOT / "docs" / "guide" / page).read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(headings) >= 10 and [h for h in headings if h not in texts] == []
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """The commands of pgdyno in the README and the guide, with where they stand."""
+    for page in [ROOT / "README.md", *pages_of_the_guide()]:
+        text = page.read_text(encoding="utf-8")
+        # What a quote shows is a program's own.
+        text = re.sub(r"<!-- make docs: .*?```\n.*?```\n", "", text, flags=re.DOTALL)
+        fences = "\n".join(re.findall(r"```\w*\n(.*?)```", text, re.DOTALL))
+        indented = "\n".join(re.findall(r"^    (\S.*)$", text, re.MULTILINE))
+        spans = "\n".join(re.findall(r"`(pgdyno [^`]*)`", text))
+        for command in re.findall(
+            r"(?:^|; |&& )(pgdyno [a-z][^\n#;&|]*)", f"{fences}\n{indented}\n{spans}", re.MULTILINE
+        ):
+            yield page.name, re.split(r" {3,}", command.strip())[0]
+
+
+def test_commands_of_the_guide_have_verbs_and_options_that_are_there() -> None:
+    reference = (ROOT / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
+    helps = dict(re.findall(r"^## (pgdyno.*?)\n\n```\n(.*?)```", reference, re.MULTILINE | re.DOTALL))
+    wrong, seen = [], 0
+    for page, command in commands():
+        words = command.split()
+        verb = next((v for n in (3, 2) if (v := " ".join(words[:n])) in helps), None)
+        if verb is None:
+            wrong.append(f"{page}: {command}")
+            continue
+        seen += 1
+        known = helps[verb] + helps["pgdyno"]
+        options = re.findall(r"(?<= )--[a-z][a-z-]*", command)
+        # pgbench's own options are pgbench's to explain.
+        wrong += [f"{page}: {command}: {o}" for o in options if o not in known and verb != "pgdyno pgbench"]
+    assert wrong == [] and seen > 150
 
 
 def test_links_lead_somewhere() -> None:

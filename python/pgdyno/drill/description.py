@@ -56,7 +56,7 @@ def read(path: Path) -> Description:
         # A value may hold a password.
         keys = list(Description.model_fields)
         lines = [describe(text, str(path), m, keys, shows_value=False) for m in mistakes(e)]
-        raise SpecError(listed(lines, "line"), msg("remedy-docs-guide-replication-md-shows")) from e
+        raise SpecError(listed(lines, "line"), msg("remedy-docs-guide-failover-md-shows")) from e
     except (OSError, ValueError) as e:
         raise SpecError(
             f"{path}: {getattr(e, 'strerror', None) or e}",

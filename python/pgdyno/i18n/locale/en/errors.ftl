@@ -471,7 +471,7 @@ remedy-create-one-name-name-postgresql = Create one and name it: { $variable }=N
 remedy-createdb-bench-then-dbname-bench = createdb bench, then dbname=bench; or kind = "none" to use what is there. --force makes it all the same.
 remedy-createdb-bench-then-dbname-bench-2 = Use an empty database: createdb bench, then dbname=bench.
 remedy-csvlog-csv-jsonlog-json-none = csvlog (.csv) and jsonlog (.json) have none; or set log_line_prefix as it was when it was written.
-remedy-docs-guide-replication-md-shows = docs/guide/replication.md shows such a file.
+remedy-docs-guide-failover-md-shows = docs/guide/failover.md shows such a file.
 remedy-does-another-session-write-there = Check for other sessions that write there. If there are none, it is a defect of the disk or of pgdyno.
 remedy-does-workload-run-at-all = Check that the workload runs: pgdyno run.
 remedy-drop-what-needs-first = Drop what needs it first.

@@ -471,7 +471,7 @@ remedy-create-one-name-name-postgresql = 请创建一个并指定它：{ $variab
 remedy-createdb-bench-then-dbname-bench = createdb bench，然后 dbname=bench；或用 kind = "none" 使用已有内容。--force 仍会创建。
 remedy-createdb-bench-then-dbname-bench-2 = createdb bench，然后 dbname=bench。
 remedy-csvlog-csv-jsonlog-json-none = csvlog（.csv）和 jsonlog（.json）没有前缀；或者把 log_line_prefix 设成写日志时的值。
-remedy-docs-guide-replication-md-shows = docs/guide/replication.md 给出这种文件的示例。
+remedy-docs-guide-failover-md-shows = docs/guide/failover.md 给出这种文件的示例。
 remedy-does-another-session-write-there = 是否有其他会话在写入？否则是磁盘或 pgdyno 的缺陷。
 remedy-does-workload-run-at-all = 负载能运行吗？请试 pgdyno run。
 remedy-drop-what-needs-first = 请先删除依赖它的对象。

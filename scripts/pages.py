@@ -1,0 +1,253 @@
+"""Pages that are made from the catalogues: a page for each cause of a bottleneck, and the list of all errors."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pgdyno import i18n
+from pgdyno.diagnosis.cause import Cause
+from pgdyno.diagnosis.causes import every_cause
+
+from tests.support import causes as injections
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "python" / "pgdyno"
+GUIDE = ROOT / "docs" / "guide" / "causes"
+#: Written by `benches/causes.py --json`.
+VALIDATED = ROOT / "benches" / "results" / "causes.json"
+_WIDTH = 118
+#: Headings and sentences of the pages that no program prints.
+_TEXTS = {
+    "en": {
+        "causes": "Causes",
+        "index": "What `pgdyno explain` and the report can name. A *limit* is met by every server in the end; a "
+        "*trouble* can be avoided.",
+        "cause": "cause", "name": "name", "kind": "kind", "limit": "limit", "trouble": "trouble",
+        "other": "中文", "all": "All causes",
+        "seen": "How it is seen", "cost": "How its cost is measured", "told": "What the report says",
+        "try": "What to do", "validated": "How it was validated",
+        "made": "made", "first": "named first", "also": "then", "none": "nothing",
+        "page": "`benches/causes.py` makes the cause on a real server and notes what is named first. "
+        "One round on two cores:",
+        "how": "How \"{name}\" is made ({clients}, {seconds:g} s)", "clients": "{n} clients", "client": "1 client",
+        "tpcc": "TPC-C with {n} warehouses",
+        "never": "It is not made by the bench: what it names is what no rule explains.",
+        "summary": "All {made} causes that the bench makes were named first in one round of each, on two cores with "
+        "nothing else at work. One round says that 89% or more come first (95% confidence). None of {calm} calm runs "
+        "had a trouble of high confidence, which says that fewer than 46% have one. Causes that the rules' authors had "
+        "not seen are named far less often: of ten, three.",
+        "notes": "Slow commits are made by a disk behind FUSE whose flushes take longer, a slow network by a proxy "
+        "that delays each message, a throttled device and a CPU quota by limits of cgroups, a standby by pg_receivewal. "
+        "A run beside which other programs were at work is made again. What was not sampled is not found; a wait without "
+        "a rule is `other-waits`. The rules and their formulas: [Diagnosis](../../math.md#diagnosis).",
+        "cut": "Names and figures are shown as …",
+        "errors": "Errors",
+        "errors-intro": "Every error of pgdyno with its remedy, by its text. Names and figures are shown as …",
+    },
+    "zh": {
+        "causes": "原因",
+        "index": "`pgdyno explain` 和报告可能指出的原因。“极限”是每台服务器最终都会遇到的；“问题”可以避免。",
+        "cause": "原因", "name": "名称", "kind": "类别", "limit": "极限", "trouble": "问题",
+        "other": "English", "all": "全部原因",
+        "seen": "如何识别", "cost": "代价如何测量", "told": "报告中的说法",
+        "try": "如何处理", "validated": "如何验证",
+        "made": "注入", "first": "首先指出", "also": "其次", "none": "无",
+        "page": "`benches/causes.py` 在真实服务器上制造该原因，并记录首先被指出的原因。双核机器，一轮：",
+        "how": "“{name}”的注入方法（{clients}，{seconds:g} 秒）", "clients": "{n} 个客户端", "client": "1 个客户端",
+        "tpcc": "{n} 个仓库的 TPC-C",
+        "never": "基准不制造它：它指的是没有规则能解释的情况。",
+        "summary": "基准制造的 {made} 个原因各一轮都被首先指出（双核，无其他负载）。"
+        "一轮说明 89% 以上会被首先指出（95% 置信）。{calm} 次平静运行没有高置信的问题，说明误报率低于 46%。"
+        "规则作者没有见过的原因被指出的少得多：十个中三个。",
+        "notes": "慢提交由 FUSE 后面刷盘变慢的磁盘制造，慢网络由延迟每条消息的代理制造，"
+        "限速设备和 CPU 配额由 cgroup 限制制造，备库由 pg_receivewal 制造。运行时若有其他程序工作则重做。"
+        "没有采样的就不会被发现；没有规则的等待归入 `other-waits`。规则和公式见 [Diagnosis](../../math.md#diagnosis)。",
+        "cut": "名称和数值以 … 表示",
+        "errors": "错误",
+        "errors-intro": "pgdyno 的全部错误及处理办法，按文字排列。名称和数值以 … 表示。",
+    },
+}  # fmt: skip
+
+
+def shown(text: str) -> str:
+    """Return a text of the catalogues with its arguments as dots."""
+    return re.sub(r"(?:…)+", "…", re.sub(r"\{\s*\"([^\"]*)\"\s*\}", r"\1", re.sub(r"\{\s*\$\w+\s*\}", "…", text)))
+
+
+def _name(path: Path, lang: str) -> Path:
+    return path if lang == "en" else path.with_suffix(".zh.md")
+
+
+def _other(path: Path, lang: str) -> str:
+    other = path.name if lang == "zh" else path.with_suffix(".zh.md").name
+    return f"[{_TEXTS[lang]['other']}]({other})"
+
+
+def _paragraph(text: str) -> str:
+    if any("\u4e00" <= c <= "\u9fff" for c in text):
+        # A line break between Chinese characters would be shown as a blank.
+        return text
+    return "\n".join(textwrap.wrap(text, _WIDTH, break_long_words=False, break_on_hyphens=False))
+
+
+def _item(text: str) -> str:
+    return _paragraph(f"- {text}").replace("\n", "\n  ")
+
+
+def messages_of(path: Path) -> list[str]:
+    """Return the ids of the messages that a module names, in their order."""
+    found: dict[str, None] = {}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "message" and node.args:
+            for part in ast.walk(node.args[0]):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    found[part.value] = None
+    return list(found)
+
+
+def cause_pages() -> dict[Path, str]:
+    """Return the pages of all causes and their index, in each language."""
+    results: list[dict[str, Any]] = json.loads(VALIDATED.read_text(encoding="utf-8"))
+    pages: dict[Path, str] = {}
+    for lang in i18n.LANGUAGES:
+        pages[_name(GUIDE / "README.md", lang)] = _index(results, lang)
+        for cause in every_cause():
+            pages[_name(GUIDE / f"{cause.name}.md", lang)] = _page(cause, results, lang)
+    return pages
+
+
+def _index(results: list[dict[str, Any]], lang: str) -> str:
+    t, texts = _TEXTS[lang], i18n.catalogue(lang)
+    path = GUIDE / "README.md"
+    out = [f"# {t['causes']}", "", _other(path, lang), "", _paragraph(t["index"]), ""]
+    out += [f"| {t['cause']} | {t['name']} | {t['kind']} |", "|---|---|---|"]
+    for c in sorted(every_cause(), key=lambda c: (c.kind.value, c.name)):
+        page = _name(Path(f"{c.name}.md"), lang)
+        out.append(f"| [{texts[f'cause-{c.name}']}]({page}) | `{c.name}` | {t[c.kind.value]} |")
+    made = sum(bool(r["cause"]) for r in results)
+    summary = t["summary"].format(made=made, calm=len(results) - made)
+    return "\n".join(
+        [
+            *out,
+            "",
+            f"## {t['validated']}",
+            "",
+            _paragraph(summary),
+            "",
+            _paragraph(t["notes"]),
+            "",
+            *_table(results, lang),
+            "",
+        ]
+    )
+
+
+def _table(results: list[dict[str, Any]], lang: str) -> Iterator[str]:
+    t = _TEXTS[lang]
+    yield f"| {t['made']} | {t['cause']} | {t['first']} | {t['also']} |"
+    yield "|---|---|---|---|"
+    for r in results:
+        found = [f"{f['cause']} {f['cost']:.0%} {f['confidence']}" for f in r["findings"]]
+        first, then = found[:1] or [t["none"]], found[1:] or ["–"]
+        yield f"| {r['made']} | {r['cause'] or t['none']} | {first[0]} | {', '.join(then)} |"
+
+
+def _page(cause: Cause, results: list[dict[str, Any]], lang: str) -> str:
+    t, texts = _TEXTS[lang], i18n.catalogue(lang)
+    ids = messages_of(PACKAGE / "diagnosis" / "causes" / f"{cause.name.replace('-', '_')}.py")
+    remedies = [i for i in ids if i.endswith("-remedy") or "-remedy-" in i]
+    english = i18n.catalogue("en")
+    # A sentence, not a part of one.
+    said = [i for i in ids if i not in remedies and re.match(r"[A-Z].{30}", english.get(i, ""))]
+    said += [i for i in ids if english.get(i, "").startswith("pgdyno's client ")]
+    about = [texts[f"about-{cause.name}{part}"] for part in ("", "-seen", "-cost")]
+    page = GUIDE / f"{cause.name}.md"
+    out = [
+        f"# {texts[f'cause-{cause.name}']} (`{cause.name}`)", "",
+        f"{_other(page, lang)} · [{t['all']}]({_name(Path('README.md'), lang)})", "", _paragraph(about[0]), "",
+        f"## {t['told']}", "", f"{t['cut']}{'.' if lang == 'en' else '。'}", "",
+        *[_item(shown(texts[i])) for i in said], "",
+        f"## {t['seen']}", "", _paragraph(about[1]), "",
+        f"## {t['cost']}", "", _paragraph(about[2]), "",
+        f"## {t['try']}", "", *[_item(shown(texts[i])) for i in remedies], "", f"## {t['validated']}", "",
+    ]  # fmt: skip
+    own = [r for r in results if r["cause"] == cause.name]
+    if not own:
+        return "\n".join([*out, t["never"], ""])
+    out += [_paragraph(t["page"]), "", *_table(own, lang), ""]
+    every = {i.name: i for i in (*injections.EVERY, *injections.LONG)}
+    for r in own:
+        out += _made(every[r["made"]], lang)
+    return "\n".join(out).rstrip() + "\n"
+
+
+def _made(i: injections.Injected, lang: str) -> list[str]:
+    t = _TEXTS[lang]
+    clients = t["client"] if i.clients == 1 else t["clients"].format(n=i.clients)
+    out = ["### " + t["how"].format(name=i.name, clients=clients, seconds=i.seconds), ""]
+    if i.warehouses:
+        out += [t["tpcc"].format(n=i.warehouses), ""]
+    if i.script:
+        out += ["```sql", *_wrapped(i.script.strip()), "```", ""]
+    if i.conf.strip():
+        out += ["```ini", *_wrapped(i.conf.strip()), "```", ""]
+    return out
+
+
+def _wrapped(code: str) -> Iterator[str]:
+    for line in code.splitlines():
+        yield from textwrap.wrap(line, _WIDTH, subsequent_indent="  ", break_long_words=False) or [""]
+
+
+# ---------------------------------------------------------------- errors
+
+
+def _pairs() -> Iterator[tuple[str, str]]:
+    """Yield the ids of each error and of its remedy (may be empty), where both stand in one call."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            ids = [_id(a) for a in node.args]
+            for error, remedy in zip(ids, [*ids[1:], ""], strict=False):
+                if error.startswith("error-"):
+                    yield error, remedy if remedy.startswith("remedy-") else ""
+
+
+def _id(node: ast.expr) -> str:
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in {"msg", "message"} and node.args:
+        first = node.args[0]
+        if isinstance(first, ast.Constant) and isinstance(first.value, str):
+            return first.value
+    return ""
+
+
+def error_pages() -> dict[Path, str]:
+    """Return the list of errors in each language."""
+    pairs = sorted(set(_pairs()))
+    remedied = {e for e, r in pairs if r}
+    pages = {}
+    path = ROOT / "docs" / "reference" / "errors.md"
+    for lang in i18n.LANGUAGES:
+        t, texts = _TEXTS[lang], i18n.catalogue(lang)
+        rows: dict[str, list[str]] = {}
+        for error, remedy in pairs:
+            if remedy or error not in remedied:
+                rows.setdefault(shown(texts[error]), []).append(shown(texts[remedy]) if remedy else "")
+        out = [f"# {t['errors']}", "", _other(path, lang), "", t["errors-intro"], ""]
+        for error in sorted(rows, key=lambda e: re.sub(r"^[^\w]+", "", e).lower()):
+            remedies = [r for r in dict.fromkeys(rows[error]) if r]
+            out += [f"- **{_plain(error)}**" + (f"  \n  {_plain(' / '.join(remedies))}" if remedies else "")]
+        pages[_name(path, lang)] = "\n".join([*out, ""])
+    return pages
+
+
+def _plain(text: str) -> str:
+    """Return a text that Markdown shows as it is, in one line."""
+    return re.sub(r"([\\*_<>\[\]|`#])", r"\\\1", " ".join(text.split()))
