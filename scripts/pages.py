@@ -32,7 +32,7 @@ _TEXTS = {
         "other": "中文", "all": "All causes",
         "seen": "How it is seen", "cost": "How its cost is measured", "told": "What the report says",
         "try": "What to do", "validated": "How it was validated",
-        "made": "made", "first": "named first", "also": "then", "none": "nothing",
+        "made": "made", "first": "named first", "also": "then", "none": "nothing", "not": "instead of",
         "page": "`benches/causes.py` makes the cause on a real server and notes what is named first. "
         "One round on two cores:",
         "how": "How \"{name}\" is made ({clients}, {seconds:g} s)", "clients": "{n} clients", "client": "1 client",
@@ -43,9 +43,9 @@ _TEXTS = {
         "had a trouble of high confidence, which says that fewer than 46% have one. Causes that the rules' authors had "
         "not seen are named far less often: of ten, three.",
         "notes": "Slow commits are made by a disk behind FUSE whose flushes take longer, a slow network by a proxy "
-        "that delays each message, a throttled device and a CPU quota by limits of cgroups, a standby by pg_receivewal. "
-        "A run beside which other programs were at work is made again. What was not sampled is not found; a wait without "
-        "a rule is `other-waits`. The rules and their formulas: [Diagnosis](../../math.md#diagnosis).",
+        "that delays each message, a throttled device and a CPU quota by limits of cgroups, a standby by "
+        "pg_receivewal. A run beside which other programs were at work is made again. What was not sampled is not "
+        "found; a wait without a rule is `other-waits`. The rules: [Diagnosis](../../math.md#diagnosis).",
         "cut": "Names and figures are shown as …",
         "errors": "Errors",
         "errors-intro": "Every error of pgdyno with its remedy, by its text. Names and figures are shown as …",
@@ -57,7 +57,7 @@ _TEXTS = {
         "other": "English", "all": "全部原因",
         "seen": "如何识别", "cost": "代价如何测量", "told": "报告中的说法",
         "try": "如何处理", "validated": "如何验证",
-        "made": "注入", "first": "首先指出", "also": "其次", "none": "无",
+        "made": "注入", "first": "首先指出", "also": "其次", "none": "无", "not": "而不是",
         "page": "`benches/causes.py` 在真实服务器上制造该原因，并记录首先被指出的原因。双核机器，一轮：",
         "how": "“{name}”的注入方法（{clients}，{seconds:g} 秒）", "clients": "{n} 个客户端", "client": "1 个客户端",
         "tpcc": "{n} 个仓库的 TPC-C",
@@ -150,12 +150,14 @@ def _index(results: list[dict[str, Any]], lang: str) -> str:
 
 def _table(results: list[dict[str, Any]], lang: str) -> Iterator[str]:
     t = _TEXTS[lang]
-    yield f"| {t['made']} | {t['cause']} | {t['first']} | {t['also']} |"
-    yield "|---|---|---|---|"
+    yield f"| {t['made']} | {t['first']} | {t['also']} |"
+    yield "|---|---|---|"
     for r in results:
         found = [f"{f['cause']} {f['cost']:.0%} {f['confidence']}" for f in r["findings"]]
         first, then = found[:1] or [t["none"]], found[1:] or ["–"]
-        yield f"| {r['made']} | {r['cause'] or t['none']} | {first[0]} | {', '.join(then)} |"
+        if r["cause"] and not first[0].startswith(f"{r['cause']} "):
+            first = [f"{first[0]} ({t['not']} {r['cause']})"]
+        yield f"| {r['made']} | {first[0]} | {', '.join(then)} |"
 
 
 def _page(cause: Cause, results: list[dict[str, Any]], lang: str) -> str:

@@ -8,8 +8,8 @@ import re
 import subprocess
 import sys
 import tomllib
-from pathlib import Path
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pgdyno

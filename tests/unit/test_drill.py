@@ -29,6 +29,7 @@ from pgdyno.message import Argument, Message, Name, message
 from pgdyno.replication import archives, quorum, record
 from pgdyno.replication.record import Record
 from pgdyno.replication.state import State, primary_of
+from pgdyno.report import whitepaper
 from pgdyno.units import Quantity
 
 from tests.support import reports
@@ -511,6 +512,8 @@ def test_a_drill_in_chinese_has_no_english_sentence(tmp_path: Path) -> None:
     made.rounds.append((Mode("", "", ""), "kill-primary", [r, failed]))
     made.stopped = message("drill-was-killed", played=1, planned=2)
     assert len(ids) > 20 and reports.english(page.written(made, "zh")) == []
+    paper = whitepaper.render([page.source(made, "zh")], None, "zh")
+    assert reports.english(paper) == [] and "故障切换" in paper
 
 
 def _example(id: str) -> dict[str, Argument]:

@@ -17,6 +17,7 @@ from pgdyno.store import reading
 
 from tests.support import reports, synthetic
 from tests.support.cli import pgdyno
+from tests.support.tells import tells
 
 
 def tiles(page: str) -> list[list[str]]:
@@ -123,3 +124,42 @@ def test_the_page_of_a_history(tmp_path: Path, lang: str) -> None:
     rules = [m.x for p in figure.panels for m in p.marks if isinstance(m, Rule)]
     # The change begins with the ninth run, in both numbers of clients.
     assert rules == [8.5, 8.5] and figure.panels[1].y.title == "p99 (ms)"
+
+
+@pytest.mark.parametrize("lang", i18n.LANGUAGES)
+def test_a_whitepaper_has_numbered_figures_and_tables(tmp_path: Path, lang: str) -> None:
+    """Of two runs: each figure and table has its own number, in order, and each chapter what both contribute."""
+    paths = [made(tmp_path, "a", 1.0), made(tmp_path, "b", 1.2, day=2)]
+    out = tmp_path / f"paper-{lang}.html"
+    done = pgdyno("--lang", lang, "report", *paths, "--whitepaper", out, "--title", "My <disks>")
+    assert done.code == 0, done.err
+    page = out.read_text(encoding="utf-8")
+    assert (
+        "<h1>My &lt;disks&gt;</h1>" in page
+        and "<script" not in page
+        and "http" not in page.replace("http://www.w3", "")
+    )
+    numbers = [int(n) for n in re.findall(r'<figure id="figure-(\d+)"', page)]
+    assert numbers == list(range(1, len(numbers) + 1)) and len(numbers) >= 6
+    word = "Table" if lang == "en" else "表"
+    captions = [int(n) for n in re.findall(rf'<caption class="shown">{word} (\d+)', page)]
+    assert captions == list(range(1, len(captions) + 1)) and len(captions) >= 4
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(ids) == len(set(ids)) and set(re.findall(r'href="#([^"]*)"', page)) <= set(ids)
+    assert page.index('id="summary"') < page.index('id="results"') < page.index('id="method"')
+    if lang == "zh":
+        assert reports.english(page.replace("Made up", "")) == []
+
+
+@pytest.mark.parametrize(
+    "options, id_",
+    [
+        (["--whitepaper", "x.pdf"], "error-whitepaper-html"),
+        (["--whitepaper", "x.html", "--json"], "error-whitepaper-alone"),
+        (["--title", "x"], "error-title-whitepaper"),
+        (["another"], "error-report-several"),
+    ],
+)
+def test_what_does_not_go_with_a_whitepaper(tmp_path: Path, options: list[str], id_: str) -> None:
+    refused = pgdyno("report", tmp_path, *options, cwd=tmp_path)
+    assert refused.code == 2 and tells(refused.err, id_) and list(tmp_path.iterdir()) == []

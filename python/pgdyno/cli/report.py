@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from pgdyno.cli import as_json, console
 from pgdyno.errors import UsageError, msg
 from pgdyno.message import Name, message
 from pgdyno.report import heading, sysbench, view, write
+from pgdyno.report import whitepaper as papers
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
 
@@ -30,6 +32,20 @@ def refuse_unknown(report_format: str, *, json_output: bool) -> None:
         raise UsageError(
             msg("error-json-report-format-contradict-each", report_format=report_format), msg("remedy-give-one-them")
         )
+
+
+def refuse_other_outputs(report_format: str, *, json_output: bool, figure: Path | None) -> None:
+    """Raise UsageError if --whitepaper stands beside another output."""
+    if json_output or figure is not None or report_format != "pgdyno":
+        raise UsageError(msg("error-whitepaper-alone"), msg("remedy-give-one-them"))
+
+
+def refuse_several(paths: Sequence[Path], title: str | None) -> None:
+    """Raise UsageError for what only a whitepaper takes: several runs, a title."""
+    if len(paths) > 1:
+        raise UsageError(msg("error-report-several"), msg("remedy-report-several"))
+    if title is not None:
+        raise UsageError(msg("error-title-whitepaper"), msg("remedy-report-several"))
 
 
 def main(
@@ -75,6 +91,31 @@ def main(
     for written in write.write(v, rundir.RunDirectory(path).write_text):
         sys.stderr.write(i18n.text(message("report-written", path=Name(str(written))), lang) + "\n")
     return 0
+
+
+def whitepaper(paths: Sequence[Path], file: Path, title: str | None, lang: str) -> int:
+    """Write runs and drills as one document to print."""
+    if file.suffix != ".html":
+        raise UsageError(msg("error-whitepaper-html", file=file), msg("remedy-whitepaper-html"))
+    sources = [_source(path, lang) for path in paths]
+    with rundir.writing(file):
+        file.write_text(papers.render(sources, Name(title) if title else None, lang), encoding="utf-8")
+    sys.stderr.write(i18n.text(message("whitepaper-written", path=Name(str(file))), lang) + "\n")
+    return 0
+
+
+def _source(path: Path, lang: str) -> papers.Source:
+    if (path / _DRILL).is_file():
+        from pgdyno.drill import drill, page
+
+        found = drill.read(path)
+        if not found.rounds:
+            raise UsageError(msg("error-no-round-there-nothing-report", folder=path))
+        return page.source(found, lang)
+    data = replace(reading.read(path), under_way=rundir.is_under_way(path))
+    if not any(t.summary for t in data.trials):
+        raise UsageError(msg("error-no-finished-trial-there-nothing-2", path=path))
+    return papers.source_of(view.build(RunAnalysis(data), lang=lang))
 
 
 def _write_figure(v: view.View, path: Path) -> int:

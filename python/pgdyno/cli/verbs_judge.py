@@ -271,7 +271,10 @@ def scaling(
 
 
 def report(
-    run_directory: Annotated[Path, typer.Argument(help="Run directory, finished or not.", metavar="RUN")],
+    run_directory: Annotated[
+        list[Path],
+        typer.Argument(help="Run directory, finished or not; with --whitepaper also several.", metavar="RUN..."),
+    ],
     lang: options.Lang = None,
     report_format: options.ReportFormat = "pgdyno",
     details: options.Details = False,
@@ -285,12 +288,33 @@ def report(
             rich_help_panel=options.OUTPUT,
         ),
     ] = None,
+    whitepaper: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the runs and drills as one document to print, an HTML file with numbered figures and tables.",
+            metavar="FILE",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
+    title: Annotated[
+        str | None,
+        typer.Option(
+            help="Title of the whitepaper. Default: title of the first run.",
+            metavar="TEXT",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
 ) -> None:
     """Show the report of a run, and write report.html, report.md and its tables as CSV."""
     from pgdyno.cli import report as verb
 
     lang = options.language(lang)
-    raise typer.Exit(verb.main(run_directory, json_output, lang, report_format, details=details, figure=figure))
+    if whitepaper is not None:
+        verb.refuse_other_outputs(report_format, json_output=json_output, figure=figure)
+        raise typer.Exit(verb.whitepaper(run_directory, whitepaper, title, lang))
+    verb.refuse_several(run_directory, title)
+    (path,) = run_directory
+    raise typer.Exit(verb.main(path, json_output, lang, report_format, details=details, figure=figure))
 
 
 def sql(

@@ -16,6 +16,7 @@ from pgdyno.report.cells import COUNT, Form, Table, cells, column, fixed, signif
 from pgdyno.report.charts import Chart, Say
 from pgdyno.report.lead import Tile
 from pgdyno.report.page import Page, render
+from pgdyno.report.whitepaper import Block, Source
 from pgdyno.units import Quantity
 
 #: Seconds of a round that are shown before its fault and behind it.
@@ -29,16 +30,11 @@ _MARKS = ["#D55E00", "#E69F00", "#009E73"]
 
 def written(drill: Drill, lang: str = "en") -> str:
     """Return the drill's page as HTML."""
-    clients = counted("n-clients", drill.options.clients)
-    title: dict[str, Name | Message | int] = {
-        "version": Name(drill.version), "primary": Name(drill.members[0]), "standbys": len(drill.members) - 1,
-        "clients": clients,
-    }  # fmt: skip
-    wrong = [*([drill.stopped] if drill.stopped else []), *drill.defects]
+    wrong = _wrong(drill)
     return render(
         Page(
             title=message("drill-title", name=Name(drill.name)),
-            subtitle=Message("drill-subtitle", title),
+            subtitle=_subtitle(drill),
             answers=answers(drill),
             tables=[_lost(drill), _times(drill), _speeds(drill)],
             charts=[_load(drill, i18n.writer(lang))],
@@ -49,6 +45,33 @@ def written(drill: Drill, lang: str = "en") -> str:
             lang=lang,
         )
     )
+
+
+def source(drill: Drill, lang: str = "en") -> Source:
+    """Return what a drill contributes to a whitepaper."""
+    told = answers(drill)
+    blocks = {
+        "summary": Block(sentences=[*_wrong(drill), *(a.sentence for a in told)]),
+        "failover": Block(
+            items=[n for a in told for n in a.notes],
+            charts=[_load(drill, i18n.writer(lang))],
+            tables=[_lost(drill), _times(drill), _speeds(drill)],
+        ),
+        "method": Block(sentences=METHOD_FOREIGN if drill.is_foreign else METHOD),
+    }
+    return Source(message("drill-title", name=Name(drill.name)), _subtitle(drill), blocks)
+
+
+def _wrong(drill: Drill) -> list[Text]:
+    return [*([drill.stopped] if drill.stopped else []), *drill.defects]
+
+
+def _subtitle(drill: Drill) -> Message:
+    title: dict[str, Name | Message | int] = {
+        "version": Name(drill.version), "primary": Name(drill.members[0]), "standbys": len(drill.members) - 1,
+        "clients": counted("n-clients", drill.options.clients),
+    }  # fmt: skip
+    return Message("drill-subtitle", title)
 
 
 def _tiles(drill: Drill) -> list[Tile]:
