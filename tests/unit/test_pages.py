@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 from pgdyno import i18n
 from pgdyno.judge import history
+from pgdyno.load import loader
+from pgdyno.load.result import Loaded
 from pgdyno.message import Name, message
-from pgdyno.plot.model import Piece, Rule, Square
-from pgdyno.report import charts, findings, history_page, html, lead, view
+from pgdyno.plot.model import Line, Piece, Rule, Span, Square
+from pgdyno.report import charts, findings, history_page, html, lead, load_page, view
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
 
@@ -163,3 +165,25 @@ def test_a_whitepaper_has_numbered_figures_and_tables(tmp_path: Path, lang: str)
 def test_what_does_not_go_with_a_whitepaper(tmp_path: Path, options: list[str], id_: str) -> None:
     refused = pgdyno("report", tmp_path, *options, cwd=tmp_path)
     assert refused.code == 2 and tells(refused.err, id_) and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("lang", i18n.LANGUAGES)
+def test_the_page_of_a_load(lang: str) -> None:
+    """Its tiles, the speed over time with the phases behind it, phases and tables."""
+    dataset = loader.dataset_of("tpcb", scale=2, rows=None)
+    done = Loaded("copy", dataset.rows, 30_000_000, 30_000_000, connections=2, phases_s={"generate": 2.0, "check": 1.0})
+    steps = [load_page.Progress(n / 4, "generate", n * 3_750_000) for n in range(9)]
+    progress = [*steps, load_page.Progress(2.1, "vacuum", 0), load_page.Progress(3.0, "vacuum", 0)]
+    page = load_page.written(dataset, done, 30e6, progress, Name("host=db1"), lang)
+    shown = tiles(page)
+    assert shown[0][2] == "15 MB/s" and "50%" in shown[0][3] and "200,022" in shown[3][2]
+    found = load_page.chart(progress, i18n.writer(lang))
+    assert found is not None
+    marks = found.figure.panels[0].marks
+    assert [(m.start, m.end) for m in marks if isinstance(m, Span)] == [(0.0, 2.1), (2.1, 3.0)]
+    # Each point is the speed of its own stretch.
+    (line,) = [m for m in marks if isinstance(m, Line)]
+    assert {round(y) for _, y in line.points} == {15} and len(line.points) == 8
+    assert load_page.chart(progress[:1], i18n.writer(lang)) is None
+    if lang == "zh":
+        assert reports.english(page) == []

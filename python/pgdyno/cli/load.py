@@ -32,8 +32,10 @@ from pgdyno.load.plan import PROBE_BYTES_PER_SCALE, PROBE_SCALE, Plan, measure_d
 from pgdyno.load.result import CHECK, Loaded
 from pgdyno.load.units import pg_size
 from pgdyno.message import Name, Text, message
+from pgdyno.report import load_page
 from pgdyno.report.cells import column
-from pgdyno.stream.events import Noted
+from pgdyno.store import rundir
+from pgdyno.stream.events import DatasetProgress, Noted, RunEvent
 from pgdyno.stream.stream import RunStream
 from pgdyno.units import Quantity
 
@@ -54,7 +56,12 @@ def main(request: LoadRequest) -> int:
         _show_plan(planned, r.json_output, i18n.writer(language(r.lang)))
         return 0
     _refuse_unclear(r)
+    if r.page is not None:
+        rundir.refuse_unwritable(r.page)
     stream = stream_for(errors, quiet=r.quiet, lang=language(r.lang))
+    speed = _Speed()
+    if r.page is not None:
+        stream.subscribe(speed)
     with stoppable(), AtWork():
         try:
             if others := others_at_work():
@@ -66,8 +73,43 @@ def main(request: LoadRequest) -> int:
                 done, disk = _over_connections(dataset, r, stream), None
         finally:
             stream.close()
+    if r.page is not None and done is not None:
+        _write_page(r.page, load_page.written(dataset, done, disk, speed.progress, _place(r), language(r.lang)), r)
     _show(dataset, done, disk, r.json_output, i18n.writer(language(r.lang)))
     return 0
+
+
+class _Speed:
+    """Viewer that keeps the progress of a load."""
+
+    def __init__(self) -> None:
+        self.progress: list[load_page.Progress] = []
+        self._start_ns: int | None = None
+
+    def handle(self, event: RunEvent) -> None:
+        """Keep the bytes of a phase."""
+        match event.body:
+            case DatasetProgress(phase=phase, done_bytes=done_bytes):
+                if self._start_ns is None:
+                    self._start_ns = event.stamp.at_ns
+                at_s = (event.stamp.at_ns - self._start_ns) / 1e9
+                self.progress.append(load_page.Progress(at_s, phase, done_bytes))
+
+    def close(self) -> None:
+        """End; there is nothing to take down."""
+
+
+def _place(r: LoadRequest) -> Text:
+    """Return the server or the folder that was loaded."""
+    if r.data is not None:
+        return Name(str(resolved(r.data)))
+    return targets.resolve(r.target or "", r.connect_timeout).where
+
+
+def _write_page(path: Path, page: str, r: LoadRequest) -> None:
+    with rundir.writing(path):
+        path.write_text(page, encoding="utf-8")
+    sys.stderr.write(i18n.text(message("page-written", path=Name(str(path))), language(r.lang)) + "\n")
 
 
 def _dataset(r: LoadRequest) -> Dataset:

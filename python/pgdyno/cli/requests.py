@@ -236,6 +236,10 @@ class LoadRequest:
         int | None,
         typer.Option(help="Writer threads (direct). Default: 2 per core.", metavar="N", min=1, rich_help_panel=METHOD),
     ] = None
+    page: Annotated[
+        Path | None,
+        typer.Option(help="Write the result as an HTML page as well.", metavar="FILE", rich_help_panel=options.OUTPUT),
+    ] = None
     plan: Annotated[
         bool,
         typer.Option(

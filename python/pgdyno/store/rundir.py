@@ -43,8 +43,20 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        remedy = msg("remedy-free-space" if e.errno == errno.ENOSPC else "remedy-check-permissions")
+        remedies = {errno.ENOSPC: "remedy-free-space", errno.ENOENT: "remedy-create-folder"}
+        remedy = msg(remedies.get(e.errno or 0, "remedy-check-permissions"))
         raise LocalError(msg("error-cannot-write", path=path, value=e.strerror or e), remedy) from e
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Raise LocalError if a file cannot be written there, before the work that it would hold."""
+    folder = path.parent
+    with writing(path):
+        folder.stat()
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not os.access(path if path.exists() else folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def replace_file(path: Path, text: str) -> None:

@@ -862,3 +862,4 @@ error-report-several = report shows one run
 error-title-whitepaper = --title goes with --whitepaper
 remedy-report-several = For a document of several: pgdyno report RUN... --whitepaper FILE.html
 whitepaper-written = whitepaper: { $path }
+remedy-create-folder = Create its folder first (mkdir -p), or write elsewhere.

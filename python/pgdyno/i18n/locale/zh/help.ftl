@@ -258,6 +258,7 @@ option-isolation = 隔离级别：read committed、repeatable read 或 serializa
 option-round-trips = 事务的形式：statements、pipelined 或 functions。
 option-transaction = 事务：new-order、payment、order-status、delivery 或 stock-level。默认：全部。
 option-report-run-directory = 运行目录，无论是否完成；与 --whitepaper 同用时可以有多个。
+option-load-page = 同时将结果写成 HTML 页面。
 option-report-figure = 只将一张图写成 SVG 文件：FOLDER/NAME.svg，例如 tps.svg。文件名决定是哪张图；其他名称会列出全部图。
 option-report-whitepaper = 将各次运行和演练写成一份可打印的文档：带图表编号的 HTML 文件。
 option-report-title = 白皮书的标题。默认：第一次运行的标题。
