@@ -132,6 +132,29 @@ async function use(out) {
     if (button.dataset.save === "svg" && new DOMParser().parseFromString(text, "image/svg+xml").querySelector("parsererror")) out.broken.push(what);
     if (button.dataset.save === "svg" && !text.includes(document.querySelector("h1").textContent.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;"))) out.broken.push("title in " + what);
   }
+  for (const chart of document.querySelectorAll(".chart:has([data-zoom])")) {
+    const labels = () => [...chart.querySelectorAll(".labels text")].map(t => t.textContent).join(" "), whole = labels();
+    const press = what => chart.querySelector(`[data-zoom="${what}"]`).click();
+    const boxes = () => [...chart.querySelectorAll(".part")].map(p => p.getAttribute("viewBox").split(" ").map(Number)).join();
+    const all = boxes();
+    press("in"); const half = labels(), part = boxes();
+    if (half === whole || part === all) out.broken.push("zoom in " + chart.id);
+    press("right"); if (labels() === half) out.broken.push("zoom right " + chart.id);
+    press("left"); if (boxes() !== part) out.broken.push("zoom left " + chart.id);
+    press("in"); press("out"); press("out");
+    if (labels() !== whole || boxes() !== all) out.broken.push("zoom out " + chart.id);
+    const place = chart.querySelector(".place");
+    place.scrollIntoView({block: "center"});
+    const box = place.getBoundingClientRect(), y = box.top + 5;
+    if (!box.width) continue;
+    const at = (name, x) => place.dispatchEvent(new PointerEvent(name, {bubbles: true, button: 0, pointerType: "mouse", clientX: box.left + x * box.width, clientY: y}));
+    at("pointerdown", 0.5); at("pointermove", 0.6); at("pointermove", 0.75); at("pointerup", 0.75);
+    const [first, last] = chart.shownPart;
+    if (Math.abs(first - 0.5) > 0.02 || Math.abs(last - 0.75) > 0.02 || labels() === whole) out.broken.push("drag " + chart.id);
+    place.dispatchEvent(new MouseEvent("dblclick", {bubbles: true}));
+    if (labels() !== whole) out.broken.push("double click " + chart.id);
+    press("in"); press("whole"); if (boxes() !== all) out.broken.push("whole " + chart.id);
+  }
   for (const panel of document.querySelectorAll(".panel")) {
     if (!panel.querySelector("polyline[data-name], path[data-values], rect > title")) continue;
     panel.scrollIntoView({block: "center"});

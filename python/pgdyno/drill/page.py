@@ -264,7 +264,7 @@ def _load(drill: Drill, say: Say) -> Chart:
     points = [p for marks in found.values() for m in marks if isinstance(m, Line) for p in m.points]
     top = scale(Axis(), [y for _, y in points], 0, 1).high
     end = max([x for x, _ in points], default=_AFTER_S)
-    x = Axis(say(message("axis-since-fault")), domain=(-_BEFORE_S, max(end, 1.0)))
+    x = Axis(say(message("axis-since-fault")), domain=(-_BEFORE_S, max(end, 1.0)), is_time=True)
     y = Axis(say(message("column-commits-s")), domain=(0.0, top), form="si")
     panels = [Panel(x, y, marks, name, 430, 120) for name, marks in found.items()]
     keys = [Key(name, colour, shape="line") for name, colour in kinds.items()]

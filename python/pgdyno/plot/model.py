@@ -38,6 +38,8 @@ class Axis:
     has_zero: bool = True
     #: Values between whole numbers do not exist: numbers of clients, runs.
     is_whole: bool = False
+    #: An axis of time: a reader may look at a part of it.
+    is_time: bool = False
 
 
 @dataclass(frozen=True)

@@ -176,9 +176,12 @@ def _panel(p: Panel) -> tuple[float, float, str]:
         out.append(f'<text class="soft" x="0" y="{top - 8:.0f}">{escape(p.y.title)}</text>')
     out += _grid(f)
     out += _y_labels(f, names)
-    out += [_drawn(m, f) for m in p.marks]
+    marks = "".join(_drawn(m, f) for m in p.marks)
+    out.append(_part(f, marks) if p.x.is_time else marks)
     out.append(f'<path class="axis" d="M{left:.0f} {top + p.height:.0f}h{p.width}"/>')
-    below = _x_labels(p, f, out)
+    labels: list[str] = []
+    below = _x_labels(p, f, labels)
+    out.append(f'<g class="labels">{"".join(labels)}</g>')
     if p.x.title:
         below += 16
         middle = left + p.width / 2
@@ -188,6 +191,15 @@ def _panel(p: Panel) -> tuple[float, float, str]:
     if f.x is not None and y is not None:
         out.append(_place(p, f.x, y))
     return left + p.width + _RIGHT, below + 6, "".join(out)
+
+
+def _part(f: _Frame, marks: str) -> str:
+    """Return the marks of an axis of time in a picture of their own: a script shows a part of it by its view box."""
+    box = f"{f.left:.1f} 0 {f.width} {f.top + f.height:.1f}"
+    return (
+        f'<svg class="part" x="{f.left:.1f}" y="0" width="{f.width}" height="{f.top + f.height:.1f}" '
+        f'viewBox="{box}" preserveAspectRatio="none">{marks}</svg>'
+    )
 
 
 def _grid(f: _Frame) -> Iterator[str]:
@@ -234,6 +246,7 @@ def _place(p: Panel, x: Scale, y: Scale) -> str:
         "x": [x.low, x.high, round(x.start, 1), round(x.end, 1), int(x.is_log)],
         "y": [y.low, y.high, round(y.start, 1), round(y.end, 1), int(y.is_log)],
         "title": [p.x.title, p.y.title],
+        **({"time": 1} if p.x.is_time else {}),
     }
     data = escape(json.dumps(axes, ensure_ascii=False, separators=(",", ":")), quote=True)
     return (

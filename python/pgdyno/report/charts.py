@@ -285,7 +285,11 @@ def _over_time(data: RunData, groups: Sequence[Group], what: list[str], say: Say
         for clients, found in sorted(drawn.items()):
             y = Axis(title, "linear" if single else "log", domain, form="si" if single else "plain")
             heading = say(listed([Name(workload), clients_of(clients)]))
-            panels.append(Panel(Axis(seconds, has_zero=False), y, found, heading, 300 if len(drawn) > 1 else 620, 130))
+            panels.append(
+                Panel(
+                    Axis(seconds, has_zero=False, is_time=True), y, found, heading, 300 if len(drawn) > 1 else 620, 130
+                )
+            )
     keys = _keys(lines, palette, is_line=True)
     if not single:
         keys += [Key(w, dash=dash, shape="line") for w, dash in zip(what, DASHES, strict=False)]

@@ -103,7 +103,7 @@ def chart(progress: Sequence[Progress], say: Say) -> Chart | None:
         title = say(message(f"phase-{name}"))
         marks.append(Span(start, end, title, f"{start:.1f} – {end:.1f} s", colour))
         keys.append(Key(title, colour, shape="span"))
-    x = Axis(say(message("axis-seconds")), domain=(0.0, progress[-1].at_s))
+    x = Axis(say(message("axis-seconds")), domain=(0.0, progress[-1].at_s), is_time=True)
     line = Line(rates, "MB/s", is_stepped=False)
     panel = Panel(x, Axis("MB/s"), [*marks, line], width=860, height=260)
     note = message("load-page-chart-note")

@@ -103,7 +103,7 @@ def _row(
     every = [v for points in sides.values() for _, v in points]
     bounds = scale(Axis(), every, 0, 1)
     y = Axis(title, domain=(0.0, most or bounds.high), form="si" if heads else "plain")
-    x = Axis(domain=(0.0, round(end, 3)))
+    x = Axis(domain=(0.0, round(end, 3)), is_time=True)
     return [
         Panel(x, y, _marks(spans[name], points, title), name if heads else "", _WIDTH, _HEIGHT)
         for name, points in sides.items()

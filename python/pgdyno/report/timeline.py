@@ -49,7 +49,7 @@ def chart(r: Recorded, say: Say) -> Figure | None:
         return None
     end = (r.window[1] - zero) / 1e9
     begin = min(0.0, (_whole(r)[0].start_ns - zero) / 1e9)
-    x = Axis(domain=(round(begin, 3), round(end, 3)))
+    x = Axis(domain=(round(begin, 3), round(end, 3)), is_time=True)
     marks = _marks(r, zero, say)
     events = {m.name: Key(m.name, m.colour, shape="span") for m in marks}
     tps, p99 = say(message("axis-tps")), say(message("axis-p99"))

@@ -12,6 +12,71 @@ function pixel(place, e) {
   const svg = place.ownerSVGElement, box = svg.getBoundingClientRect();
   return (e.clientX - box.left) / box.width * svg.viewBox.baseVal.width;
 }
+// Charts over time show a part of it: [first, last] of the whole axis, 0 to 1.
+const partOf = chart => chart?.shownPart ?? [0, 1];
+const isTime = place => place && axesOf(place).time === 1;
+// A place of the whole axis, in pixels, that a pixel shows.
+function original(place, px) {
+  const [, , start, end] = axesOf(place).x, [first, last] = partOf(place.closest(".chart"));
+  return start + (first + (px - start) / (end - start) * (last - first)) * (end - start);
+}
+function zoom(chart, first, last) {
+  const length = Math.min(1, Math.max(last - first, 0.002));
+  first = Math.min(Math.max(0, first), 1 - length);
+  chart.shownPart = [first, first + length];
+  for (const place of chart.querySelectorAll(".place")) {
+    if (!isTime(place)) continue;
+    const svg = place.ownerSVGElement, part = svg.querySelector(".part"), [low, high, start, end] = axesOf(place).x;
+    const box = part.viewBox.baseVal;
+    part.setAttribute("viewBox", `${start + first * (end - start)} 0 ${length * (end - start)} ${box.height}`);
+    const labels = svg.querySelector(".labels"), y = labels.firstElementChild?.getAttribute("y");
+    labels.whole ??= labels.innerHTML;
+    if (length === 1) { labels.innerHTML = labels.whole; continue; }
+    const from = low + first * (high - low), to = from + length * (high - low), raw = (to - from) / 6;
+    const power = 10 ** Math.floor(Math.log10(raw)), step = [1, 2, 5, 10].map(m => m * power).find(s => s >= raw);
+    labels.replaceChildren();
+    for (let n = Math.ceil(from / step); n * step <= to + step / 1e6; n++) {
+      const text = document.createElementNS(SVG, "text");
+      text.setAttribute("x", start + (n * step - from) / (to - from) * (end - start));
+      text.setAttribute("y", y); text.setAttribute("text-anchor", "middle");
+      text.textContent = Number((n * step).toPrecision(12)).toLocaleString("en", { maximumFractionDigits: 6 });
+      labels.append(text);
+    }
+  }
+}
+document.addEventListener("click", e => {
+  const button = e.target.closest("[data-zoom]");
+  if (!button) return;
+  const chart = button.closest(".chart"), [first, last] = partOf(chart), length = last - first, middle = (first + last) / 2;
+  const [a, b] = { in: [middle - length / 4, middle + length / 4], out: [middle - length, middle + length],
+    left: [first - length / 2, last - length / 2], right: [first + length / 2, last + length / 2], whole: [0, 1] }[button.dataset.zoom];
+  zoom(chart, a, b);
+});
+// A stretch that is marked with the pointer becomes the part that is shown; a double click shows all.
+let begun = null;
+document.addEventListener("pointerdown", e => {
+  const place = e.target.closest?.(".place");
+  if (e.button === 0 && e.pointerType !== "touch" && isTime(place)) begun = { place, from: pixel(place, e), shape: null };
+});
+document.addEventListener("pointermove", e => {
+  if (!begun) return;
+  const { place, from } = begun, [, , start, end] = axesOf(place).x, to = Math.min(Math.max(pixel(place, e), start), end);
+  if (!begun.shape) {
+    if (Math.abs(to - from) < 4) return;
+    begun.shape = place.ownerSVGElement.insertBefore(document.createElementNS(SVG, "rect"), place);
+    for (const [k, v] of Object.entries({ class: "chosen", y: place.y.baseVal.value, height: place.height.baseVal.value })) begun.shape.setAttribute(k, v);
+  }
+  begun.to = to;
+  begun.shape.setAttribute("x", Math.min(from, to)); begun.shape.setAttribute("width", Math.abs(to - from));
+});
+document.addEventListener("pointerup", () => {
+  const done = begun; begun = null;
+  if (!done?.shape) return;
+  done.shape.remove();
+  const [, , start, end] = axesOf(done.place).x, part = px => (original(done.place, px) - start) / (end - start);
+  zoom(done.place.closest(".chart"), part(Math.min(done.from, done.to)), part(Math.max(done.from, done.to)));
+});
+document.addEventListener("dblclick", e => { const place = e.target.closest?.(".place"); if (isTime(place)) zoom(place.closest(".chart"), 0, 1); });
 // What each line and area of a panel has nearest to an x: its name, colour, place and value.
 function near(place, px) {
   const svg = place.ownerSVGElement, { y } = axesOf(place), found = [];
@@ -53,11 +118,12 @@ function show(e) {
   if (!place && !marked) return clear();
   const rows = [];
   if (place) {
-    const px = pixel(place, e), axes = axesOf(place), seen = near(place, px);
-    cross(place.closest(".chart"), place, px);
+    const shown = pixel(place, e), px = isTime(place) ? original(place, shown) : shown;
+    const axes = axesOf(place), seen = near(place, px), [first, last] = isTime(place) ? partOf(place.closest(".chart")) : [0, 1];
+    cross(place.closest(".chart"), place, shown);
     const at = seen.length ? seen.reduce((a, b) => Math.abs(a.x - px) < Math.abs(b.x - px) ? a : b).x : px;
     if (seen.length) rows.push(["", `${axes.title[0]} ${digits(valueAt(axes.x, at))}`]);
-    for (const s of seen.filter(s => Math.abs(s.x - at) < 3).slice(0, 12)) rows.push([s.colour, `${s.name}: ${digits(s.value)}`]);
+    for (const s of seen.filter(s => Math.abs(s.x - at) < 3 * (last - first)).slice(0, 12)) rows.push([s.colour, `${s.name}: ${digits(s.value)}`]);
   }
   if (marked) marked.textContent.split("\n").forEach(text => rows.push(["", text]));
   if (!rows.length) { tip.hidden = true; return; }
