@@ -210,7 +210,7 @@ _EXPLAIN = (
 _SHORT = "--embedded --quiet --clients 4 --hot-set 1 --scale 5 --duration 2 --warmup 0.5 --repetitions 1"
 _COMPARE = (
     f"pgdyno run quick {_SHORT} --restarts 4 --runs a > a.log 2>&1; "
-    f"pgdyno run quick {_SHORT} --restarts 4 --set full_page_writes=off --runs b > b.log 2>&1; "
+    f"pgdyno run quick {_SHORT} --restarts 4 --set synchronous_commit=off --runs b > b.log 2>&1; "
     "pgdyno compare a/* b/*"
 )
 _HISTORY = (
@@ -247,7 +247,7 @@ QUOTES = {
     "vary": Quote(COMPARE_GUIDE, "pgdyno run quick --vary synchronous_commit=on,off", _first(2)),
     "answer": Quote("README.md", "pgdyno run quick --vary synchronous_commit=on,off", _answer),
     "plan": Quote(EXPERIMENTS_GUIDE, "pgdyno plan pgbench-compare"),
-    "capacity": Quote(LIMIT_GUIDE, "pgdyno capacity --slo 'p99<2ms' --embedded --scale 10"),
+    "capacity": Quote(LIMIT_GUIDE, "pgdyno capacity --slo 'p99<20ms' --embedded --scale 10"),
     "scaling": Quote(LIMIT_GUIDE, "pgdyno scaling"),
     "tpcc": Quote(
         TPCC_GUIDE,

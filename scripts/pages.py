@@ -38,10 +38,11 @@ _TEXTS = {
         "how": "How \"{name}\" is made ({clients}, {seconds:g} s)", "clients": "{n} clients", "client": "1 client",
         "tpcc": "TPC-C with {n} warehouses",
         "never": "It is not made by the bench: what it names is what no rule explains.",
-        "summary": "All {made} causes that the bench makes were named first in one round of each, on two cores with "
-        "nothing else at work. One round says that 89% or more come first (95% confidence). None of {calm} calm runs "
-        "had a trouble of high confidence, which says that fewer than 46% have one. Causes that the rules' authors had "
-        "not seen are named far less often: of ten, three.",
+        "summary": "The bench makes {made} scenarios of these causes. In one round of each, on two cores with nothing "
+        "else at work, the cause was named first in all; so at least 89% come first (95% confidence, two-sided). Of "
+        "{calm} calm runs none had an avoidable cause of high confidence (limits are always there); so fewer than "
+        "46% have one. Causes that the rules' authors had not seen are named far less often: of ten, three. Avoidable "
+        "causes come before limits; costs overlap, so they can add up to more than 100%.",
         "notes": "Slow commits are made by a disk behind FUSE whose flushes take longer, a slow network by a proxy "
         "that delays each message, a throttled device and a CPU quota by limits of cgroups, a standby by "
         "pg_receivewal. A run beside which other programs were at work is made again. What was not sampled is not "
@@ -52,19 +53,22 @@ _TEXTS = {
     },
     "zh": {
         "causes": "原因",
-        "index": "`pgdyno explain` 和报告可能指出的原因。“极限”是每台服务器最终都会遇到的；“问题”可以避免。",
-        "cause": "原因", "name": "名称", "kind": "类别", "limit": "极限", "trouble": "问题",
+        "index": "`pgdyno explain` 和报告可能指出的原因。"
+        "“固有瓶颈”是每台服务器最终都会遇到的；“可避免的问题”可以消除。",
+        "cause": "原因", "name": "名称", "kind": "类别", "limit": "固有瓶颈", "trouble": "可避免的问题",
         "other": "English", "all": "全部原因",
-        "seen": "如何识别", "cost": "代价如何测量", "told": "报告中的说法",
+        "seen": "如何识别", "cost": "影响如何测量", "told": "报告中的说法",
         "try": "如何处理", "validated": "如何验证",
         "made": "注入", "first": "首先指出", "also": "其次", "none": "无", "not": "而不是",
         "page": "`benches/causes.py` 在真实服务器上制造该原因，并记录首先被指出的原因。双核机器，一轮：",
         "how": "“{name}”的注入方法（{clients}，{seconds:g} 秒）", "clients": "{n} 个客户端", "client": "1 个客户端",
         "tpcc": "{n} 个仓库的 TPC-C",
         "never": "基准不制造它：它指的是没有规则能解释的情况。",
-        "summary": "基准制造的 {made} 个原因各一轮都被首先指出（双核，无其他负载）。"
-        "一轮说明 89% 以上会被首先指出（95% 置信）。{calm} 次平静运行没有高置信的问题，说明误报率低于 46%。"
-        "规则作者没有见过的原因被指出的少得多：十个中三个。",
+        "summary": "基准制造了这些原因的 {made} 种情形，各一轮都排在第一位（双核，无其他负载）。"
+        "由此推断，同类原因排在第一位的概率不低于 89%（95% 置信，双侧）。"
+        "{calm} 次无注入的对照运行没有报告高可信度的可避免原因"
+        "（固有瓶颈总是存在），误报率上限为 46%。"
+        "规则作者事先未知的原因识别得少得多：十个中三个。可避免的原因排在固有瓶颈之前；影响可以重叠，合计可超过 100%。",
         "notes": "慢提交由 FUSE 后面刷盘变慢的磁盘制造，慢网络由延迟每条消息的代理制造，"
         "限速设备和 CPU 配额由 cgroup 限制制造，备库由 pg_receivewal 制造。运行时若有其他程序工作则重做。"
         "没有采样的就不会被发现；没有规则的等待归入 `other-waits`。规则和公式见 [Diagnosis](../../math.md#diagnosis)。",

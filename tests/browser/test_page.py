@@ -18,8 +18,7 @@ from tests.support.page import CHROMIUM, measured, opened, used
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])
 def test_a_page_is_drawn_filtered_and_leads_to_trials(tmp_path: Path, lang: str) -> None:
     plans = synthetic.plans([1, 2, 4, 8], 3, workload="read </script> only", settings=[True, False])
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * p.clients * r.uniform(0.9, 1.1))

@@ -44,6 +44,7 @@ def usable(page: Path, tmp_path: Path) -> dict[str, Any]:
     return dict(found["tables"])
 
 
+@pytest.mark.slow
 def test_the_page_of_a_run_as_make_demo_makes_it(tmp_path: Path) -> None:
     done = pgdyno(*KINDS["matrix"], "-q", "--runs", tmp_path, timeout=170)
     assert done.code in (0, 1), done.err

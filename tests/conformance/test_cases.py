@@ -65,7 +65,7 @@ def test_what_was_processed_is_what_is_there(server: Server, database: str, scri
     assert int(found[1]) == there > 0, done.out
 
 
-@pytest.mark.parametrize("limit", [None, 60])
+@pytest.mark.parametrize("limit", [pytest.param(None, marks=pytest.mark.slow), 60])
 def test_latency_counts_from_the_schedule(server: Server, database: str, limit: int | None) -> None:
     """Case 43: twice as many transactions are scheduled as one client can do."""
     case = CASES / "43-rate-beyond-capacity"

@@ -175,10 +175,10 @@ def test_a_retried_transaction_draws_the_same_values(server: Server, tmp_path: P
     [
         "-q",
         "-q -I dtGvp",
-        "-q --partitions=3",
+        pytest.param("-q --partitions=3", marks=pytest.mark.slow),
         "-q --partitions=3 -I dtpfgv",
-        "-q --partitions=2 --partition-method=hash -F 70",
-        "-q -s 3",
+        pytest.param("-q --partitions=2 --partition-method=hash -F 70", marks=pytest.mark.slow),
+        pytest.param("-q -s 3", marks=pytest.mark.slow),
     ],
 )
 def test_initialized_tables_equal_pgbenchs(server: Server, options: str) -> None:
@@ -245,7 +245,9 @@ def test_several_connections_make_the_same_tables(server: Server) -> None:
     assert seen[0] == seen[1] and seen[0][0] == [(True,)]
 
 
-@pytest.mark.parametrize("options", [[], ["--method=server"], ["--connections=3"]])
+@pytest.mark.parametrize(
+    "options", [pytest.param([], marks=pytest.mark.slow), ["--method=server"], ["--connections=3"]]
+)
 def test_loaded_tables_equal_pgbenchs(server: Server, options: list[str]) -> None:
     folder = wheel_folder()
     assert folder is not None

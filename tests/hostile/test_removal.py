@@ -163,6 +163,7 @@ def test_a_cluster_that_was_cut_off_is_made_again(reachable: Path) -> None:
     assert again.code == 3 and tells(again.err, "error-not-empty") and (base / "data" / "PG_VERSION").exists()
 
 
+@pytest.mark.slow
 def test_a_cluster_that_was_finished_but_for_its_mark_stays(reachable: Path) -> None:
     """Killed at the last moment, and used since."""
     base = reachable / "c"

@@ -173,6 +173,7 @@ def test_embedded_run_leaves_a_report_and_nothing_else(tmp_path: Path) -> None:
     assert blocked.code == 2 and tells(blocked.err, "error-query-failed")
 
 
+@pytest.mark.slow
 def test_a_run_in_chinese_has_both_reports(server: Server, database: str, tmp_path: Path) -> None:
     target = server.conninfo(dbname=database)
     few = ("--scale", 1, "--clients", 2, "--hot-set", 1, "--duration", 1, "--warmup", 0, "--repetitions", 1)

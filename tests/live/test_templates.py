@@ -223,6 +223,7 @@ def test_a_setting_that_the_server_refuses_is_told(folder: Path) -> None:
     assert done.code == 4 and "shared_buffers" in done.err and "earlier" not in done.err
 
 
+@pytest.mark.slow
 def test_only_the_clusters_own_server_is_stopped(loaded: Path) -> None:
     """A pid file may be stale, and its number somebody else's by now."""
     bystander = subprocess.Popen(["sleep", "60"])

@@ -17,13 +17,18 @@ CHINESE = re.compile("[\u3400-\u9fff]")
     "words",
     [
         ("load", "where"),
-        ("report", "/nonexistent"),
-        ("run", "nosuch"),
-        ("compare", "a"),
+        *(
+            pytest.param(words, marks=pytest.mark.slow)
+            for words in (
+                ("report", "/nonexistent"),
+                ("run", "nosuch"),
+                ("compare", "a"),
+                ("cluster", "link", "/nonexistent"),
+                ("tpcc", "check"),
+                ("drill", "--list"),
+            )
+        ),
         ("cluster", "status", "/nonexistent"),
-        ("cluster", "link", "/nonexistent"),
-        ("tpcc", "check"),
-        ("drill", "--list"),
         ("sql", ""),
         ("run", "quick", "--warmup", "soon"),
     ],

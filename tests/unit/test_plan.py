@@ -357,7 +357,7 @@ def test_what_is_too_short_for_a_duet_is_said_with_what_would_do() -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        ("plan", "essd-100b", "--shrink", 10_000),
+        pytest.param(("plan", "essd-100b", "--shrink", 10_000), marks=pytest.mark.slow),
         ("experiments",),
         ("load", "tpcc", "--warehouses", 2, "--dry-run", "--disk-mbps", 100),
     ],

@@ -13,7 +13,7 @@ about-buffer-misses = A page that is not in shared_buffers is copied from the ke
 about-buffer-misses-seen = At least 5% of the pages that statements need are not in shared_buffers, the device is hardly read, and reading takes 4% of the clients' time or more.
 about-buffer-misses-cost = The clients' time in read waits, or the read time that track_io_timing counts.
 
-about-checkpoint-full-pages = After a checkpoint, the first change of a page writes the whole page (8 KiB) to WAL, which protects against torn pages (full_page_writes). WAL volume jumps after each checkpoint, and then falls.
+about-checkpoint-full-pages = After a checkpoint, the first change of a page writes the whole page (up to 8 KiB) to WAL, which protects against torn pages (full_page_writes). WAL volume jumps after each checkpoint, and then falls.
 about-checkpoint-full-pages-seen = Whole pages are 10% of the WAL or more, and they cost 3% or more.
 about-checkpoint-full-pages-cost = The throughput of samples with many whole pages per transaction is compared with that of the calmest quarter. Without enough calm samples, the cost is an upper bound: the time in WAL waits times the share of whole pages in the WAL.
 

@@ -22,7 +22,7 @@ full-pages-at-most = Whole pages after checkpoints cost up to { $share } of { $w
 full-pages-by = ; { $share } of the whole pages by: { $statement }
 full-pages-each = each of { $n } checkpoints
 full-pages-earlier = a checkpoint before the measurement
-full-pages-remedy = Run fewer checkpoints: increase max_wal_size (now { $size }) and checkpoint_timeout ({ $timeout }); set wal_compression = lz4.
+full-pages-remedy = Run fewer checkpoints: increase max_wal_size (now { $size }) and checkpoint_timeout ({ $timeout }); set wal_compression = lz4 (PostgreSQL 14: on). The price: more space in pg_wal, and a longer recovery after a crash.
 
 checkpoint-writes = Throughput is lower while checkpoints write: { $share } of it is lost; the checkpointer writes { $written } on average.
 checkpoint-writes-remedy = Set checkpoint_completion_target = 0.9 (now { $target }); increase checkpoint_timeout and max_wal_size; put pg_wal on its own device; decrease vm.dirty_background_bytes.

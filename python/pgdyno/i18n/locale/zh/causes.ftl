@@ -7,13 +7,13 @@ about-autovacuum-cost = 同一轮测试中，有工作进程的采样与其余�
 
 about-bloat = 每次 UPDATE 和 DELETE 都留下死行。若不及时清理，表和索引变大，每条语句要读更多的页。页内没有空间或修改了索引列的更新不是 HOT 更新，还要写每个索引。
 about-bloat-seen = 一轮测试中吞吐量下降 10% 以上，且 pg_stat_all_tables 显示死行超过 5,000 且达到活行的一半，或 HOT 更新不到一半。
-about-bloat-cost = 一轮中吞吐量降幅的一半。这是推理得出的界限：介于零与全部降幅之间。
+about-bloat-cost = 一轮中吞吐量降幅的一半。这是估算值，实际影响在零与全部降幅之间。
 
 about-buffer-misses = 不在 shared_buffers 中的页要从内核页缓存复制。不涉及磁盘，但每次复制需要一次系统调用和 CPU 时间。
 about-buffer-misses-seen = 语句所需的页至少 5% 不在 shared_buffers 中，设备几乎没有读取，且读取占客户端时间的 4% 以上。
 about-buffer-misses-cost = 客户端处于读等待的时间，或 track_io_timing 统计的读取时间。
 
-about-checkpoint-full-pages = 检查点之后，对某页的首次修改会把整页（8 KiB）写入 WAL，以防页撕裂（full_page_writes）。因此每次检查点后 WAL 量骤增，随后回落。
+about-checkpoint-full-pages = 检查点之后，对某页的首次修改会把整页（8 KiB）写入 WAL，以防页撕裂（full_page_writes，全页写）。因此每次检查点后 WAL 量骤增，随后回落。
 about-checkpoint-full-pages-seen = 整页占 WAL 的 10% 以上，且代价达到 3%。
 about-checkpoint-full-pages-cost = 每事务整页多的采样与最平静的四分之一采样比较吞吐量。平静采样不足时给出上限：WAL 等待时间乘以整页在 WAL 中的比例。
 
@@ -43,13 +43,13 @@ about-foreign-lock-cost = 持锁者为其他会话时，锁等待占客户端时
 
 about-held-snapshot = 未结束的事务、预备事务、复制槽或备库持有旧快照。VACUUM 不能清理此后的死行，表变大，版本链变长。
 about-held-snapshot-seen = 其他会话最老的快照不短于半轮测试，跨越 1,000 个事务，并保留 1,000 行以上死行。
-about-held-snapshot-cost = 一轮中吞吐量降幅的一半。这是推理得出的界限：介于零与全部降幅之间。
+about-held-snapshot-cost = 一轮中吞吐量降幅的一半。这是估算值，实际影响在零与全部降幅之间。
 
 about-missing-index = 没有索引适合 WHERE 条件，语句为了少数几行顺序扫描整张表。
 about-missing-index-seen = 语句的计划含顺序扫描，表计数器显示每次执行读取并丢弃 5,000 行以上，且每个所需行对应 100 行以上。
 about-missing-index-cost = 该语句占事务时间的份额。这是上限：有索引后语句仍需一些时间。
 
-about-network = 每条语句需要客户端与服务器之间的一次往返。服务器很快时，往返可能占延迟的大部分。代理、连接池和延迟确认会使其更长。
+about-network = 每条语句需要客户端与服务器之间的一次往返。服务器很快时，往返可能占延迟的大部分。代理、连接池和 TCP 延迟 ACK 会使其更长。
 about-network-seen = 空查询需要 0.3 毫秒以上，且往返占延迟的 20% 以上；或消息耗时远超空查询的最短时间。
 about-network-cost = 空查询的最短往返时间乘以每事务语句数，除以延迟。
 
@@ -63,7 +63,7 @@ about-other-waits-cost = 这些等待占客户端时间的份额。
 
 about-plan-changed = 测试期间规划器为某语句选了另一个计划，通常因为 autovacuum 更新了增长中的表的统计信息。
 about-plan-changed-seen = 语句的通用计划在测试前后不同。改变的时刻未知。
-about-plan-changed-cost = 一轮中吞吐量变化的一半，且不超过该语句的时间份额。这是推理得出的界限。
+about-plan-changed-cost = 一轮中吞吐量变化的一半，且不超过该语句的时间份额。这是估算值。
 
 about-row-locks = 修改同一行的两个事务只能先后执行：后者等前者提交。少数热点行限制全部吞吐量，与客户端数无关。
 about-row-locks-seen = 等待事件 Lock:transactionid 和 Lock:tuple 占客户端时间的 5% 以上，且持锁者是 pgdyno 自己的客户端；或出现死锁（每 20 秒一次以上）。
@@ -89,7 +89,7 @@ about-throttled-storage = 云盘、实例或 cgroup 限制每秒请求数或字�
 about-throttled-storage-seen = 每秒请求数或字节数在采样间变化不超过 6%，客户端 30% 以上的时间等待 I/O，且请求耗时为设备自报的 4 倍，或设备队列已满。
 about-throttled-storage-cost = I/O 等待占客户端时间的份额。
 
-about-wal-flush = WAL 落盘后 COMMIT 才返回。一次同步服务于此刻提交的所有事务（组提交），客户端越多，分摊每次同步的事务越多。
+about-wal-flush = WAL 落盘后 COMMIT 才返回。一次刷盘可同时完成当时等待的所有提交（组提交），客户端越多，分摊每次刷盘的事务越多。
 about-wal-flush-seen = 等待事件 IO:WALSync、IO:WALWrite 和 LWLock:WALWrite 占客户端时间的 10% 以上。
 about-wal-flush-cost = 这些等待占客户端时间的份额。
 

@@ -8,7 +8,7 @@ autovacuum-runs-cpu = ：日志中有 { $runs } 次，其工作进程使用一�
 autovacuum-remedy = 加大 autovacuum_vacuum_cost_delay 或减小 autovacuum_vacuum_cost_limit；调整 autovacuum_naptime 和该表的 scale factor；降低 fillfactor，使更新保持 HOT。
 
 bloat-fills = 一次试验中吞吐下降 { $drop }，同时 { $table } 中死行不断增加：结束时每个活行有 { $dead } 个死行，其更新中 { $hot } 为 HOT。
-bloat-not-hot = 一次试验中吞吐下降 { $drop }，同时 { $table } 的更新多写到别的页：其更新中 { $hot } 为 HOT（每个活行有 { $dead } 个死行）。
+bloat-not-hot = 一次试验中吞吐下降 { $drop }，同时 { $table } 的更新大多写入了其他页：HOT 更新占 { $hot }，每个活行有 { $dead } 个死行。
 bloat-remedy = 让 autovacuum 跟上（加大 autovacuum_vacuum_cost_limit）；该表 fillfactor = 80；不在会变化的列上建索引。
 
 buffer-misses = { $misses } 的页不在 shared_buffers 中{ $of }，读取它们占客户端时间的 { $share }；{ $source }。
@@ -55,9 +55,9 @@ held-snapshot-slot-remedy = 无人使用时删除该复制槽，或使其备库�
 missing-index = 有语句以顺序扫描读取 { $table } 的 { $rows } 行以得到 { $wanted } 行，占事务时间的 { $share }：{ $statement }
 missing-index-remedy = 在 { $table } 的 WHERE 列上建索引；若已有索引则 ANALYZE。
 
-network-far = 网络往返每次 { $trip }，每事务 { $trips } 次，占其 { $latency } 的 { $share }；服务器有 { $outside } 的客户端时间无事可做。
+network-far = 网络往返每次 { $trip }，每个事务 { $trips } 次，占事务延迟 { $latency } 的 { $share }；客户端时间中有 { $outside } 服务器处于空闲。
 network-far-remedy = 减少往返：流水线（\startpipeline）、函数、一条语句多行；或让客户端离服务器更近。
-network-held-up = 消息在途中滞留：{ $outside } 的客户端时间在服务器之外度过，每次往返 { $took }，而空查询最少只需 { $trip }。
+network-held-up = 消息在途中滞留：客户端时间的 { $outside } 消耗在服务器之外，每次往返 { $took }，而空查询最快只需 { $trip }。
 network-held-up-remedy = 检查中间环节：繁忙的代理或连接池，未设 TCP_NODELAY 的代理（小消息须等待确认，每次 40 毫秒），或已占满的链路。
 
 neighbour = 机器上另有负载：{ $who } 的 CPU，其时 CPU { $busy } 繁忙。
@@ -107,7 +107,7 @@ wal-flush-group = ；每次同步 { $n } 个事务
 wal-flush-sync = ，耗时 { $sync }
 wal-flush-sync-alone = ；每次同步 { $sync }
 wal-flush-commit = ；COMMIT 耗时 { $commit }
-wal-flush-remedy = pg_wal 使用同步更快的设备；更多连接，使更多提交共用一次同步；更大的事务；可容忍丢失最后提交时 synchronous_commit = off。
+wal-flush-remedy = 将 pg_wal 放到 fsync 更快的设备；更多连接，使更多提交共用一次刷盘；更大的事务；可容忍丢失最后提交时 synchronous_commit = off。
 
 wal-insert = 客户端等待 WAL 缓冲区中的位置，占其时间的 { $share }；每事务缓冲区满 { $full } 次。
 wal-insert-remedy = 加大 wal_buffers（现为 { $buffers }）至 64MB；wal_compression；减少索引。
@@ -196,14 +196,14 @@ fact-flush-of = { $device } flush
 fact-buffers-full = 每事务 WAL 缓冲区满
 
 cause-wal-insert = WAL 插入
-cause-wal-flush = 提交时的 WAL 同步
+cause-wal-flush = 提交时的 WAL 刷盘
 cause-throttled-storage = 存储限速
 cause-temporary-files = 临时文件
 cause-sync-standby = 同步备库
 cause-stalls = 停顿
 cause-server-cpu = 服务器 CPU
 cause-row-locks = 行锁
-cause-plan-changed = 计划改变
+cause-plan-changed = 执行计划变化
 cause-other-waits = 其他等待
 cause-noisy-neighbour = 本机的其他进程
 cause-network = 网络
@@ -215,7 +215,7 @@ cause-cpu-quota = CPU 配额
 cause-connections = 客户端多于 CPU
 cause-client-bound = pgdyno 客户端
 cause-checkpoint-writes = 检查点写入
-cause-checkpoint-full-pages = 检查点后的整页写
-cause-buffer-misses = 不在 shared_buffers 中的页读取
+cause-checkpoint-full-pages = 检查点后的全页写
+cause-buffer-misses = shared_buffers 未命中
 cause-bloat = 膨胀
 cause-autovacuum = autovacuum
