@@ -176,14 +176,14 @@ def test_the_page_of_a_load(lang: str) -> None:
     progress = [*steps, load_page.Progress(2.1, "vacuum", 0), load_page.Progress(3.0, "vacuum", 0)]
     page = load_page.written(dataset, done, 30e6, progress, Name("host=db1"), lang)
     shown = tiles(page)
-    assert shown[0][2] == "15 MB/s" and "50%" in shown[0][3] and "200,022" in shown[3][2]
-    found = load_page.chart(progress, i18n.writer(lang))
+    assert shown[0][2] == "15 MB/s" and "30 MB/s" in shown[0][3] and "200,022" in shown[3][2]
+    found = load_page.chart(progress, done.phases_s, i18n.writer(lang))
     assert found is not None
     marks = found.figure.panels[0].marks
-    assert [(m.start, m.end) for m in marks if isinstance(m, Span)] == [(0.0, 2.1), (2.1, 3.0)]
+    assert [(m.start, m.end) for m in marks if isinstance(m, Span)] == [(0.0, 2.0), (2.0, 3.0)]
     # Each point is the speed of its own stretch.
     (line,) = [m for m in marks if isinstance(m, Line)]
     assert {round(y) for _, y in line.points} == {15} and len(line.points) == 8
-    assert load_page.chart(progress[:1], i18n.writer(lang)) is None
+    assert load_page.chart(progress[:1], done.phases_s, i18n.writer(lang)) is None
     if lang == "zh":
         assert reports.english(page) == []

@@ -23,6 +23,7 @@ from pgdyno.cluster import datadir
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.datadir import PrivateServer
 from pgdyno.cluster.managed import resolved
+from pgdyno.collect import host
 from pgdyno.collect.others import AtWork, others_at_work, words_for
 from pgdyno.errors import LocalError, UsageError, msg
 from pgdyno.load import find, loader
@@ -100,10 +101,13 @@ class _Speed:
 
 
 def _place(r: LoadRequest) -> Text:
-    """Return the server or the folder that was loaded."""
-    if r.data is not None:
-        return Name(str(resolved(r.data)))
-    return targets.resolve(r.target or "", r.connect_timeout).where
+    """Return the server or the folder that was loaded, the machine, and the time."""
+    where: Text = (
+        targets.resolve(r.target or "", r.connect_timeout).where if r.data is None else Name(str(resolved(r.data)))
+    )
+    gib = host.memory_bytes() / 2**30
+    at = rundir.now_text()[:16].replace("T", " ")
+    return message("load-page-place", where=where, cores=host.cores(), gib=Quantity(gib, "factor"), at=Name(at))
 
 
 def _write_page(path: Path, page: str, r: LoadRequest) -> None:

@@ -83,6 +83,8 @@ class Finding:
     is_limited: bool = True
     #: Of all findings of its configuration that are sure enough, it takes the largest part: one at most.
     is_largest: bool = False
+    #: The run has several hot sets, so that all of the rows is one of them.
+    has_hot_sets: bool = False
 
     @property
     def sentence(self) -> str:
@@ -102,7 +104,7 @@ class Finding:
     def as_json(self) -> dict[str, Any]:
         """For the run's record."""
         return {
-            **asdict(self),
+            **{k: v for k, v in asdict(self).items() if k != "has_hot_sets"},
             "kind": self.kind.value,
             "confidence": self.confidence.value,
             "of": i18n.text(self.whole),

@@ -406,6 +406,7 @@ class Observed:
         return Finding(
             cause.name, kind or cause.kind, sentence, cost, of, confidence, remedy, list(facts), p.workload, p.hot_set,
             p.clients, dict(p.varied), [r.trial.plan.number for r in self.trials], self.is_limited,
+            has_hot_sets=len({t.plan.hot_set for t in self.data.trials}) > 1,
         )  # fmt: skip
 
 

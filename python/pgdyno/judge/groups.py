@@ -17,6 +17,8 @@ class Group:
     """The repetitions of one configuration."""
 
     trials: list[TrialRecord]
+    #: The run has several hot sets, so that all of the rows is one of them.
+    has_hot_sets: bool = False
     _known: dict[str, Estimate] = field(default_factory=dict, repr=False)
 
     @property
@@ -130,7 +132,8 @@ def groups_of(data: RunData) -> list[Group]:
         more = [(rank(axis, value), str(value)) for axis, value in key[3:]]
         return (order.get(key[0], 99), more, key[1], key[2])
 
-    return [Group(found[k]) for k in sorted(found, key=place)]
+    several = len({t.plan.hot_set for t in data.trials}) > 1
+    return [Group(found[k], several) for k in sorted(found, key=place)]
 
 
 def variant_column(groups: list[Group]) -> str:

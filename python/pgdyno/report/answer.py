@@ -27,8 +27,6 @@ _ENOUGH = 0.95
 _NAMED_BY_VALUE = {"target", "dataset", "protocol"}
 #: What stands behind the first figure, where it changes.
 _BESIDES = tuple(COMPARED[name] for name in ("p99", "WAL/tx", "CPU/tx"))
-#: Half an interval, as a part of its figure, beyond which the trials are told instead.
-_WIDE = 0.5
 #: A change is said as a factor from here on.
 _FACTOR = 2.0
 #: A shorter interval, in percent, is written without digits behind the point.
@@ -336,7 +334,14 @@ def short_levels(run: RunAnalysis) -> list[Text]:
         where = Name(f"{workload} {hot * 100:g}%" if several else workload)
         out.append(
             message(
-                "level", where=where, speed=_speed(g, tps), spread=spread, p99=p99, clients=names.clients(g.clients)
+                "level",
+                where=where,
+                speed=_speed(g, tps),
+                spread=spread,
+                p99=p99,
+                clients=names.clients(g.clients),
+                workload=Name(workload),
+                tps=_number(tps),
             )
         )
     if len(out) > _SOME:
@@ -385,10 +390,10 @@ def _levels(run: RunAnalysis) -> list[Text]:
 
 
 def _sure(best: Group) -> Message | None:
-    """Return how sure the throughput is: its interval, or the range of the trials if the interval is wide."""
+    """Return how sure the throughput is: its interval, or the range of the trials if there is none."""
     half = best.half_width()
-    if half is None or half <= _WIDE:
-        return None if half is None else message("plus-minus", half=Quantity(half, "half-width"))
+    if half is not None:
+        return message("plus-minus", half=Quantity(half, "half-width"))
     own = sorted(t.summary.tps for t in best.trials if t.summary)
     if len(own) < 2:
         return None

@@ -30,7 +30,8 @@ def chart(run: RunAnalysis, groups: Sequence[Group], say: Say) -> Chart | None:
         for name, share in parts.items():
             totals[name] = totals.get(name, 0.0) + share
     order = sorted(totals, key=lambda n: -totals[n])
-    palette = dict(zip(order, COLOURS, strict=False))
+    named = order[:_MOST_STATES]
+    palette = dict(zip(named, timeline.state_colours(named, timeline.own_colours(say)), strict=True))
     others = say(message("wait-others"))
     pieces, bands = [], []
     for g, parts in shown:

@@ -51,9 +51,10 @@ class FindingText:
         return message(f"cause-{self.cause}")
 
     @property
-    def about(self) -> list[Message]:
+    def about(self) -> list[tuple[Message | None, Message]]:
         """Texts on the cause: its nature, the way it is seen, and the way its cost is measured."""
-        return [message(f"about-{self.cause}{part}") for part in ("", "-seen", "-cost")]
+        labels = (("", None), ("-seen", message("label-seen")), ("-cost", message("label-cost")))
+        return [(label, message(f"about-{self.cause}{part}")) for part, label in labels]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from pgdyno.analysis.compare import Verdict
 from pgdyno.diagnosis.finding import Finding
 from pgdyno.figures import PERCENTILES, is_known
 from pgdyno.judge.compared import Row
-from pgdyno.judge.groups import Group
-from pgdyno.message import Name, Text, listed, message
+from pgdyno.judge.groups import Group, latency_half_width, single_latency
+from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.report import names, tpcc, verdicts
 from pgdyno.report.charts import Chart
 from pgdyno.report.heading import CaveatText
@@ -48,8 +48,24 @@ def sentences(
     """
     results = [x for x in answer if x not in alarms]
     levels = [x for x in headline if x not in alarms]
-    chosen = [levels[0], reasons[0]] if levels and reasons else results[:SENTENCES]
+    chosen = [listed(_each_workload(levels), "semicolon"), reasons[0]] if levels and reasons else results[:SENTENCES]
     return [*alarms, *chosen]
+
+
+def _each_workload(levels: Sequence[Text]) -> list[Text]:
+    """Return the fastest level of each of the first two workloads."""
+    best: dict[str, Text] = {}
+    for x in levels:
+        if isinstance(x, Message) and x.id == "level":
+            workload = str(x.args.get("workload"))
+            if workload not in best or _tps(x) > _tps(best[workload]):
+                best[workload] = x
+    return list(best.values())[:2] or [levels[0]]
+
+
+def _tps(level: Text) -> float:
+    tps = level.args.get("tps") if isinstance(level, Message) else None
+    return tps.value if isinstance(tps, Quantity) else 0.0
 
 
 def chart(charts: Sequence[Chart]) -> Chart | None:
@@ -96,7 +112,9 @@ def _figure(label: str, form: str, value: float, half: float | None, g: Group) -
         return Tile(message(label), message(form, n=Quantity(value, "count")), listed([n, where]), section="speed")
     interval = _range(value * (1 - min(1.0, half)), value * (1 + half))
     if half > _WIDE:
-        return Tile(message(label), interval, listed([message("tile-wide"), n, where]), "wide", "speed")
+        return Tile(
+            message(label), message(form, n=interval), listed([message("tile-wide"), n, where]), "wide", "speed"
+        )
     return Tile(
         message(label), message(form, n=Quantity(value, "count")), listed([interval, n, where]), section="speed"
     )
@@ -131,10 +149,12 @@ def _tail(run: RunAnalysis, g: Group) -> Tile:
         return Tile(
             message("tile-p99"), message("not-known"), listed([message("tile-too-few"), where]), "wide", "latency"
         )
+    half = latency_half_width(pooled, PERCENTILES[2].column, single_latency(g))
+    sure = message("tile-half", half=Quantity(half, "half-width")) if half is not None else None
     p50 = message("tile-p50", p50=Quantity(pooled.p50_ns, "latency"))
     return Tile(
-        message("tile-p99"), message("tile-latency", x=Quantity(pooled.p99_ns, "latency")), listed([p50, where]),
-        section="latency",
+        message("tile-p99"), message("tile-latency", x=Quantity(pooled.p99_ns, "latency")),
+        listed([sure, p50, where]), "wide" if half is not None and half > _WIDE else "", "latency",
     )  # fmt: skip
 
 

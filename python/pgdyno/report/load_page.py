@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pgdyno import i18n
@@ -41,7 +41,7 @@ def written(
         speed=Quantity(_rate(done), "bytes/s"),
         method=Name(done.method),
     )
-    drawn = chart(progress, i18n.writer(lang))
+    drawn = chart(progress, done.phases_s, i18n.writer(lang))
     return render(
         Page(
             title=message("load-page-title", name=Name(dataset.name)),
@@ -65,7 +65,7 @@ def _tiles(dataset: Dataset, done: Loaded, disk: float | None) -> list[Tile]:
     writing = done.phases_s.get("generate", 0.0)
     of_disk: Text = message("load-page-no-disk")
     if disk and writing:
-        of_disk = message("load-page-disk", share=Quantity(done.moved_bytes / writing / disk, "share", 0))
+        of_disk = message("load-page-disk", disk=Quantity(disk, "bytes/s"))
     used = None
     if done.connections:
         used = counted("load-page-connections", done.connections)
@@ -87,23 +87,23 @@ def _value(quantity: Quantity) -> Text:
     return message("load-page-value", value=quantity)
 
 
-def chart(progress: Sequence[Progress], say: Say) -> Chart | None:
-    """Return MB/s over time with the phases behind it, or None for a load too short to see."""
+def chart(progress: Sequence[Progress], phases_s: Mapping[str, float], say: Say) -> Chart | None:
+    """Return MB/s over time with the phases behind it, or None for a load too short to see.
+
+    `phases_s` holds the seconds of each phase, one after the other.
+    """
     rates = _rates(progress)
     if len(rates) < 2:
         return None
-    begins: dict[str, float] = {}
-    for p in progress:
-        begins.setdefault(p.phase, p.at_s)
     marks: list[Mark] = []
     keys = []
-    palette = colours(len(begins) + 1)[1:]
-    ends = [*list(begins.values())[1:], progress[-1].at_s]
-    for (name, start), end, colour in zip(begins.items(), ends, palette, strict=True):
+    end = 0.0
+    for (name, seconds), colour in zip(phases_s.items(), colours(len(phases_s) + 1)[1:], strict=True):
+        start, end = end, end + seconds
         title = say(message(f"phase-{name}"))
         marks.append(Span(start, end, title, f"{start:.1f} – {end:.1f} s", colour))
         keys.append(Key(title, colour, shape="span"))
-    x = Axis(say(message("axis-seconds")), domain=(0.0, progress[-1].at_s), is_time=True)
+    x = Axis(say(message("axis-seconds")), domain=(0.0, max(end, progress[-1].at_s)), is_time=True)
     line = Line(rates, "MB/s", is_stepped=False)
     panel = Panel(x, Axis("MB/s"), [*marks, line], width=860, height=260)
     note = message("load-page-chart-note")

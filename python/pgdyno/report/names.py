@@ -15,8 +15,11 @@ def clients(n: int) -> Message:
 
 
 def varied(g: Group | Finding, but: str = "") -> list[Text]:
-    """Return the varied settings of a configuration, without the axis `but`, and its hot set unless it is whole."""
-    hot = [message("hot-set", share=Quantity(g.hot_set, "%"))] if g.hot_set != 1 else []
+    """Return the varied settings of a configuration, without the axis `but`, and its hot set.
+
+    All of the rows is named only in a run that has other hot sets too.
+    """
+    hot = [message("hot-set", share=Quantity(g.hot_set, "%"))] if g.hot_set != 1 or g.has_hot_sets else []
     return [*(Name(f"{k} = {spelled(v)}") for k, v in g.varied.items() if k != but), *hot]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +60,7 @@ def chart(r: Recorded, say: Say) -> Figure | None:
     if heat := _heat(r, zero, say):
         panels.append(_panel(x, Axis(say(message("axis-latency")), "log"), heat))
     if clients := waits(r, zero, say):
-        panels.append(_stacked(clients, say(message("axis-clients")), x))
+        panels.append(_stacked(clients, say(message("axis-clients")), x, own_colours(say)))
     found = [(title, _disks(r, zero, columns, unit)) for title, columns, unit in _DISKS]
     every = list(dict.fromkeys(name for _, disks in found for name in disks))
     # A device's reads have one colour in all panels.
@@ -86,8 +86,20 @@ def _dotted(points: Points, name: str) -> list[Mark]:
     return [Dots(points, name, radius=1.4)]
 
 
-def _stacked(parts: Stacked, title: str, x: Axis) -> Panel:
-    palette = [*colours(len(parts.names) - parts.has_rest), *([GREY] if parts.has_rest else [])]
+def own_colours(say: Say) -> dict[str, str]:
+    """Return the colours of the states that have the same one in every chart."""
+    return {say(message("wait-running")): COLOURS[0], say(message("wait-outside")): COLOURS[5]}
+
+
+def state_colours(names: Sequence[str], own: Mapping[str, str]) -> list[str]:
+    """Return a colour for each state: its own, else the next that no other state has."""
+    free = iter([c for c in colours(len(COLOURS)) if c not in own.values()])
+    return [own[name] if name in own else next(free, GREY) for name in names]
+
+
+def _stacked(parts: Stacked, title: str, x: Axis, own: Mapping[str, str] | None = None) -> Panel:
+    palette = state_colours(parts.names[: len(parts.names) - parts.has_rest], own or {})
+    palette += [GREY] if parts.has_rest else []
     keys = [Key(name, colour) for name, colour in zip(parts.names, palette, strict=True)]
     return _panel(x, Axis(title), [Areas(parts.names, parts.rows, palette)], keys)
 

@@ -93,16 +93,20 @@ def source_of(v: View) -> Source:
     wrong += [c.sentence for c in v.wrong]
     caveats: list[Text] = [c.sentence for c in v.caveats if not c.is_wrong]
     found = [
-        message("labelled", label=e.title, text=message("labelled", label=f.role, text=f.sentence))
+        message(
+            "labelled",
+            label=e.title,
+            text=message("labelled", label=f.role, text=message("paper-remedy", finding=f.sentence, remedy=f.remedy)),
+        )
         for e in v.why
         for f in e.first
     ]
     blocks = {
-        "summary": Block(sentences=[*wrong, *v.shrunk, *v.answer]),
+        "summary": Block(sentences=[*wrong, *v.shrunk, *v.answer], items=[c.text for c in v.caveats if not c.is_wrong]),
         "environment": Block(pairs=[*v.environment, *(s for s in v.settings if s[0] not in dict(v.environment))]),
         "limits": Block(items=[*found], charts=[charts["client-time"]] if "client-time" in charts else []),
         "method": Block(sentences=v.method, items=caveats),
-        "repeat": Block(code=v.command),
+        "repeat": Block(code=_code(v)),
     }
     for name, of_charts, of_tables in _CHAPTERS:
         blocks[name] = Block(
@@ -110,6 +114,14 @@ def source_of(v: View) -> Source:
             tables=[tables[t] for t in of_tables if t in tables],
         )
     return Source(v.title, v.subtitle, blocks)
+
+
+def _code(v: View) -> str:
+    """Return the command, and the scripts of each workload."""
+    scripts = [
+        f"-- {workload}: {name}\n{text.strip()}" for workload, of in v.scripts for name, _, text in of if text.strip()
+    ]
+    return "\n\n".join(filter(None, [v.command, *scripts]))
 
 
 def chapters(sources: Sequence[Source]) -> list[Chapter]:

@@ -10,6 +10,8 @@ from pgdyno.units import Quantity
 
 #: The part of the clients' time that makes it worth a word; without sight of the machine, and with.
 _UNSEEN, _SEEN = 0.6, 0.15
+#: Share of the CPUs from which others are named.
+_TOLD = 0.02
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -28,11 +30,13 @@ def _judge(e: Observed) -> Finding | None:
     if not p.are_full or running.mean < _SEEN or p.server < p.client + p.others:
         return None
     mine = message("server-cpu-client", client=Quantity(p.client / p.cores, "share"))
+    others = max(0.0, p.share - (p.server + p.client) / p.cores)
+    rest = message("server-cpu-others", others=Quantity(others, "share")) if others >= _TOLD else None
     return e.finding(
         CAUSE,
         message(
             "server-cpu", busy=Quantity(p.share, "share"), server=Quantity(p.server / p.cores, "share"), share=running,
-            client=mine if p.client > 0.05 * p.cores else None,
+            client=mine if p.client > 0.05 * p.cores else None, others=rest,
         ),
         running, CLIENTS_TIME, Confidence.HIGH if p.share > 0.9 else Confidence.MEDIUM,
         message("server-cpu-remedy"),

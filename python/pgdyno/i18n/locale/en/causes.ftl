@@ -21,7 +21,7 @@ about-checkpoint-writes = A checkpoint writes all dirty pages of shared_buffers 
 about-checkpoint-writes-seen = The server log or the checkpointer's activity shows when a checkpoint writes. Reported from 5% of the throughput with an interval above zero.
 about-checkpoint-writes-cost = The throughput while a checkpoint writes is compared with that of the rest of the same trial.
 
-about-client-bound = The machine or the threads that run pgdyno are the limit, not the server. The server waits for its clients. The measured throughput is a lower bound of what the server can do.
+about-client-bound = The threads that run pgdyno used a CPU, or waited for one, most of the time, and the server waited for its clients. The measured throughput is a lower bound of what the server can do. On one saturated machine client and server compete, and the limit of the server alone is not known.
 about-client-bound-seen = The clients' time outside the server is 25% or more, and pgdyno's busiest thread used a CPU, or waited for one, most of the time.
 about-client-bound-cost = The share of the clients' time that passes outside the server.
 

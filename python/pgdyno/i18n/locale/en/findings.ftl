@@ -80,10 +80,11 @@ row-locks-statement = ; { $share } of the waiting statements are: { $statement }
 row-locks-remedy = Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more warehouses); update the hot row last in the transaction; shorten the work between it and COMMIT.
 row-locks-remedy-deadlocks = Change rows in the same order in all transactions, so that no cycle arises. Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more warehouses); update the hot row last in the transaction; shorten the work between it and COMMIT.
 
-server-cpu = The CPUs are { $busy } busy (PostgreSQL { $server }{ $client }): statements ran or waited for one during { $share } of the clients' time.
+server-cpu = The CPUs are { $busy } busy (PostgreSQL { $server }{ $client }{ $others }): backends ran or waited for a CPU during { $share } of the clients' time.
 server-cpu-client = , pgdyno's client { $client }
+server-cpu-others = , others { $others }
 server-cpu-remedy = Use more or faster cores, a client on its own machine, prepared statements, or fewer round trips.
-server-cpu-unseen = Statements ran or waited for a CPU during { $share } of the clients' time; the machine of the server cannot be seen, so it is not known which.
+server-cpu-unseen = Backends ran or waited for a CPU during { $share } of the clients' time; the machine of the server cannot be seen, so it is not known which.
 server-cpu-unseen-remedy = Check the CPU usage of the server's machine; use more or faster cores, or touch fewer rows per statement.
 
 stalls-once = Throughput fell once for no observed reason: { $loss } of it was lost, for { $longest } at { $level } of the usual level.
@@ -201,7 +202,7 @@ cause-throttled-storage = throttled storage
 cause-temporary-files = temporary files
 cause-sync-standby = synchronous standby
 cause-stalls = stalls
-cause-server-cpu = CPU of the server
+cause-server-cpu = CPUs of the server's machine
 cause-row-locks = row locks
 cause-plan-changed = changed plan
 cause-other-waits = other waits

@@ -21,7 +21,7 @@ about-checkpoint-writes = 检查点把 shared_buffers 中的所有脏页写入�
 about-checkpoint-writes-seen = 服务器日志或 checkpointer 的活动显示检查点何时写入。损失达吞吐量的 5% 且区间大于零时报告。
 about-checkpoint-writes-cost = 检查点写入期间与同一轮其余时间比较吞吐量。
 
-about-client-bound = 瓶颈是运行 pgdyno 的机器或线程，不是服务器。服务器在等待客户端，测得的吞吐量只是服务器能力的下限。
+about-client-bound = 运行 pgdyno 的线程大部分时间占用或等待 CPU，服务器在等待客户端。测得的吞吐量只是服务器能力的下限。两者共用一台饱和的机器时互相竞争，服务器单独的极限未知。
 about-client-bound-seen = 客户端时间有 25% 以上在服务器之外，且 pgdyno 最忙的线程大部分时间占用或等待 CPU。
 about-client-bound-cost = 客户端时间中在服务器之外的份额。
 

@@ -558,7 +558,7 @@ caveat-unprepared = 试验前要做的操作（CHECKPOINT、VACUUM）被拒绝�
 caveat-unprepared-remedy = 原因见该试验的 events.jsonl；授予所需权限，或从实验中去掉
 caveat-not-recorded = 服务器的部分状态无法读取
 caveat-not-recorded-remedy = 见 manifest.json 中的 `not_recorded`
-caveat-fits-in-memory = 数据可全部放入服务器缓冲区：几乎没有读磁盘
+caveat-fits-in-memory = 数据能全部放入服务器缓冲区：缓存之后不再从磁盘读取
 caveat-fits-in-memory-remedy = 要测量存储，请使用更大的 --scale
 
 # Columns.
@@ -742,6 +742,7 @@ tile-limit = 瓶颈
 tile-largest = 占时最多
 tile-objective = 目标 { $slo }
 tile-range = { $low } 至 { $high }
+tile-half = ±{ $half }
 tile-wide = 区间很宽
 tile-trials = n={ $n }
 tile-too-few = 事务太少
@@ -760,6 +761,9 @@ control-zoom-right = 更晚
 control-zoom-whole = 显示全部
 control-copy = 复制
 control-copy-remedy = 复制建议
+label-seen = 报告条件：
+label-cost = 影响：
+paper-remedy = { $finding } 建议：{ $remedy }
 heading-about = 关于此原因
 more-findings = 另有 { $n } 项发现
 more-findings-one = 另有 { $n } 项发现
@@ -783,13 +787,14 @@ paper-rest = 其余 { $n } 行见该次运行的 CSV 文件。
 paper-footer = 由 pgdyno 根据记录的运行生成。
 
 load-page-title = 加载 { $name }
+load-page-place = { $where }；pgdyno 所在机器 { $cores } CPU { $gib } GiB；{ $at } UTC
 load-page-answer = { $name } 用 { $seconds } 加载完成：{ $speed }，方法 { $method }。
 load-page-speed = 速度
 load-page-time = 时间
 load-page-size = 大小
 load-page-rows = 行数
 load-page-no-disk = 没有测量磁盘
-load-page-disk = 磁盘能力的 { $share }
+load-page-disk = 随后用同一写入方法测得磁盘 { $disk }
 load-page-connections = { $n } 个连接
 load-page-connections-one = 1 个连接
 load-page-threads = { $n } 个线程
