@@ -248,7 +248,7 @@ QUOTES = {
     "answer": Quote("README.md", "pgdyno run quick --vary synchronous_commit=on,off", _answer),
     "plan": Quote(EXPERIMENTS_GUIDE, "pgdyno plan pgbench-compare"),
     "capacity": Quote(LIMIT_GUIDE, "pgdyno capacity --slo 'p99<20ms' --embedded --scale 10"),
-    "scaling": Quote(LIMIT_GUIDE, "pgdyno scaling"),
+    "scaling": Quote(LIMIT_GUIDE, "pgdyno scaling", _until("\n\n500000000")),
     "tpcc": Quote(
         TPCC_GUIDE,
         "pgdyno run tpcc-compare --scale 10 --clients 8 --duration 6 --warmup 2 --repetitions 3",
