@@ -188,6 +188,10 @@ def _after(words: str) -> Callable[[str], str]:
     return lambda text: text[text.rfind("\n", 0, text.find(words)) + 1 :]
 
 
+def _lines(most: int) -> Callable[[str], str]:
+    return lambda text: "\n".join([*text.split("\n")[:most], "..."])
+
+
 def _first(sections: int) -> Callable[[str], str]:
     return lambda text: "\n\n".join(text.split("\n\n")[:sections])
 
@@ -247,7 +251,7 @@ QUOTES = {
     "vary": Quote(COMPARE_GUIDE, "pgdyno run quick --vary synchronous_commit=on,off", _first(2)),
     "answer": Quote("README.md", "pgdyno run quick --vary synchronous_commit=on,off", _answer),
     "plan": Quote(EXPERIMENTS_GUIDE, "pgdyno plan pgbench-compare"),
-    "capacity": Quote(LIMIT_GUIDE, "pgdyno capacity --slo 'p99<20ms' --embedded --scale 10"),
+    "capacity": Quote(LIMIT_GUIDE, "pgdyno capacity --slo 'p99<20ms' --embedded --scale 10", _lines(20)),
     "scaling": Quote(LIMIT_GUIDE, "pgdyno scaling", _until("\n\n500000000")),
     "tpcc": Quote(
         TPCC_GUIDE,

@@ -130,6 +130,17 @@ def _burners(_: Server) -> Iterator[None]:
 
 
 @contextmanager
+def _sleeping_trigger(server: Server) -> Iterator[None]:
+    """A trigger that sleeps for 20 ms on one of a hundred updates."""
+    server.sql(
+        "create function nap() returns trigger language plpgsql as $$ begin "
+        "if new.v % 100 = 0 then perform pg_sleep(0.02); end if; return new; end $$"
+    )
+    server.sql("create trigger nap before update on t for each row execute function nap()")
+    yield
+
+
+@contextmanager
 def _frozen(server: Server) -> Iterator[None]:
     """The clients' backends are stopped for a while, twice."""
 
@@ -410,6 +421,16 @@ EVERY = (
         # Nobody's row, and nobody else's session: a lock of the application's own.
         "advisory lock", "other-waits", f"BEGIN;\nSELECT pg_advisory_xact_lock(1);\n{_UPDATE.format(n=1000)}END;\n",
         _filled(1000), _LOOSE, says="advisory",
+    ),
+    Injected(
+        # Of another table: no lock is in the way.
+        "VACUUM FULL of another table", "foreign-command", _OWN,
+        f"{_filled(20_000)}; create table big as select i, repeat('x', 400) pad from generate_series(1, 1500000) i",
+        f"{_LOOSE}max_wal_size=8GB\n", clients=4, seconds=16, says="VACUUM FULL", disturb=_once("vacuum full big", 6.0),
+    ),
+    Injected(
+        # The script knows nothing of it, and p99 is all that a client sees.
+        "sleeping trigger", "other-waits", _OWN, _filled(20_000), _LOOSE, says="PgSleep", disturb=_sleeping_trigger,
     ),
     Injected("frozen backends", "stalls", _POINT.format(n=1000), _filled(1000), _LOOSE, disturb=_frozen),
     Injected(

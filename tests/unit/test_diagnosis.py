@@ -608,10 +608,14 @@ def test_a_wait_without_a_rule_is_said_as_such(tmp_path: Path) -> None:
     (found,) = [f for f in RunAnalysis(reading.read(run)).diagnosis.findings if f.cause == "other-waits"]
     assert found.message.args["wait"] == Name("LWLock LockManager") and found.cost.mean == pytest.approx(5 / 8)
     asleep = [{**_RUNNING, "wait_type": "Timeout", "wait": "PgSleep", "processes": 5.0}]
-    on_purpose = synthetic.make_run(
-        tmp_path / "asleep", synthetic.plans([8], 1), lambda *_: 1000.0, sampled={"waits": asleep}
-    )
-    assert "other-waits" not in {f.cause for f in RunAnalysis(reading.read(on_purpose)).diagnosis.findings}
+    # A trigger that sleeps is a trouble; a script that sleeps does so on purpose.
+    for name, script, expected in (("trigger", "UPDATE t SET v = 1;", True), ("script", "SELECT PG_SLEEP(1);", False)):
+        run = synthetic.make_run(
+            tmp_path / name, synthetic.plans([8], 1), lambda *_: 1000.0, sampled={"waits": asleep},
+            manifest={"scripts": {"w": [["s", script, 1]]}},
+        )  # fmt: skip
+        of = [f for f in RunAnalysis(reading.read(run)).diagnosis.findings if f.cause == "other-waits"]
+        assert [(f.kind, f.advice.id) for f in of] == [(Kind.TROUBLE, "other-waits-asleep-remedy")] * expected
 
 
 def test_steal_beside_idle_processors_is_no_answer(tmp_path: Path) -> None:
@@ -806,3 +810,26 @@ def test_a_cause_that_raises_is_no_health(tmp_path: Path, monkeypatch: pytest.Mo
 )  # fmt: skip
 def test_a_statement_in_a_sentence_shows_its_table(statement: str, shown: str) -> None:
     assert shortened(statement) == shown
+
+
+@pytest.mark.parametrize("auto, level, named", [(0.0, 300.0, True), (1.0, 300.0, False), (0.0, 990.0, False)])
+def test_a_long_command_of_another_session_is_named(tmp_path: Path, auto: float, level: float, named: bool) -> None:
+    """Where throughput is lower while it runs; autovacuum has a cause of its own."""
+
+    def vacuum(i: int) -> list[dict[str, Any]]:
+        row = {"command": "vacuum full", "phase": "", "relation": "big", "done": 1.0, "total": 2.0, "unit": "blocks"}
+        return [{**row, "auto": auto}] if 10 <= i < 16 else []
+
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda p, i, r: (level if 10 <= i < 16 else 1000.0) * r.uniform(0.98, 1.02),
+        intervals=30, sampled={"counters": [{"wal_bytes_per_s": 0.0}], "progress": vacuum},
+    )  # fmt: skip
+    findings = RunAnalysis(reading.read(run)).diagnosis.findings
+    own = [f for f in findings if f.cause == "foreign-command"]
+    assert bool(own) == named
+    if named:
+        assert own[0].message.args["command"] == Name("VACUUM FULL") and own[0].cost.mean == pytest.approx(
+            0.14, abs=0.02
+        )
+        # What is explained is no stall.
+        assert "stalls" not in {f.cause for f in findings}

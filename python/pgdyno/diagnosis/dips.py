@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pgdyno.diagnosis.causes import foreign_command
 from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans
 from pgdyno.diagnosis.causes.row_locks import is_foreign
 from pgdyno.diagnosis.recorded import Recorded
@@ -90,6 +91,8 @@ def explained(r: Recorded, dip: Dip) -> list[Message]:
         found.append(message("dip-checkpoint"))
     if any(row["kind"] == "autovacuum worker" for row in overlapping("waits")):
         found.append(message("dip-autovacuum"))
+    named = {c: None for first, last, c, _ in foreign_command.commands(r) if first < end and last > start}
+    found += [message("dip-command", command=Name(c.upper())) for c in named]
     devices = {row["device"] for row in r.rows("devices")}
     busy_ones = (_compared(r, "devices", "utilisation", dip, device=d) for d in devices)
     if any(busy is not None and busy[0] > 0.9 > busy[1] for busy in busy_ones):

@@ -89,6 +89,11 @@ class Recorded:
         return any(re.search(r"^\s*\\sleep\b", text, re.MULTILINE) for text in self._scripts)
 
     @property
+    def calls_pg_sleep(self) -> bool:
+        """The script itself sleeps in the server."""
+        return any("pg_sleep" in text.lower() for text in self._scripts)
+
+    @property
     def pipelines(self) -> bool:
         """The script sends statements without waiting for answers."""
         return any("\\startpipeline" in text for text in self._scripts)

@@ -10,13 +10,12 @@ from pgdyno.message import Name, message
 from pgdyno.units import Quantity
 
 _SHARE = 0.1
+_SLEEP = "Timeout:PgSleep"
 _TAKEN = {
     w.lower()
     for w in (
         *data_io.WAITS, *row_locks.WAITS, *wal_flush.WAITS, *wal_insert.WAITS, "IPC:SyncRep", "IO:BufFileRead",
         "IO:BufFileWrite", "IO:BufFileTruncate", "LWLock:BufferMapping",
-        # A script that sleeps does so on purpose.
-        "Timeout:PgSleep",
     )
 }  # fmt: skip
 
@@ -25,6 +24,9 @@ def _judge(e: Observed) -> Finding | None:
     # Of locks that others hold another cause tells.
     foreign = any(row_locks.is_foreign(row) for row in e.whole("blockers"))
     left = [w for w in e.waits if w.lower() not in _TAKEN and not (foreign and w.startswith("Lock:"))]
+    # A script that sleeps does so on purpose; a function or a trigger that sleeps is a trouble.
+    if any(r.calls_pg_sleep for r in e.trials):
+        left = [w for w in left if w != _SLEEP]
     cost = e.waiting(*left) if left else None
     if cost is None or cost.mean < _SHARE:
         return None
@@ -40,8 +42,9 @@ def _judge(e: Observed) -> Finding | None:
             waiting=waiting if statement else None,
         ),
         cost, CLIENTS_TIME, Confidence.MEDIUM,
-        message("other-waits-remedy", wait=Name(named)),
+        message("other-waits-asleep-remedy") if wait == _SLEEP else message("other-waits-remedy", wait=Name(named)),
         [Fact("most", most, "%"), Fact("kinds-of-waits", len(parts))],
+        kind=Kind.TROUBLE if wait == _SLEEP else Kind.LIMIT,
     )  # fmt: skip
 
 

@@ -37,6 +37,10 @@ about-data-io = Table and index pages come from the device because neither share
 about-data-io-seen = Wait events of data files (DataFileRead, DataFileWrite, AioIoCompletion and others) take 10% of the clients' time or more, and the device delivers 20% of the missed bytes or more.
 about-data-io-cost = The share of the clients' time in these waits.
 
+about-foreign-command = A session that does not belong to the load runs a long command: VACUUM FULL, CLUSTER, CREATE INDEX, ANALYZE, COPY or a base backup. It reads and writes whole tables, and writes WAL, beside the clients.
+about-foreign-command-seen = The command appears in the server's progress views (pg_stat_progress_*) once a second. Reported from 3% of the throughput with an interval above zero. Commands without a progress view are not seen.
+about-foreign-command-cost = The throughput of the samples with the command is compared with that of the others in the same trial.
+
 about-foreign-lock = A session that does not belong to the load holds a lock (LOCK TABLE, DDL, a long transaction), and clients queue behind it.
 about-foreign-lock-seen = pg_blocking_pids names the lock holder once a second while clients wait. Reported from 2% of the clients' time.
 about-foreign-lock-cost = The share of the clients' time in lock waits while the holder is another session.
@@ -58,7 +62,7 @@ about-noisy-neighbour-seen = Steal takes 5% of the CPUs, or processes that are n
 about-noisy-neighbour-cost = Their share of the CPUs, sample by sample.
 
 about-other-waits = A wait event takes much of the clients' time, and pgdyno has no rule for it.
-about-other-waits-seen = The wait events that no other cause covers take 10% of the clients' time or more. pg_sleep and waits for the client are left out.
+about-other-waits-seen = The wait events that no other cause covers take 10% of the clients' time or more. Waits for the client are left out, and pg_sleep where a script itself calls it.
 about-other-waits-cost = The share of the clients' time in these waits.
 
 about-plan-changed = The planner chose another plan for a statement during the trial, usually because autovacuum refreshed the statistics of a table that grew.

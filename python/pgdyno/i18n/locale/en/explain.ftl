@@ -15,6 +15,7 @@ dip-unexplained = no observed cause
 dips-more = … { $n } more dips of trial { $trial }: --json
 dip-foreign-lock = a lock held by another session
 dip-row-locks = row locks
+dip-command = { $command } of another session
 dip-checkpoint = a checkpoint
 dip-autovacuum = autovacuum
 dip-device = a busy device

@@ -41,6 +41,10 @@ data-io = Reading and writing table pages takes { $share } of the clients' time;
 data-io-device = ; { $device } does { $requests } requests/s at { $utilisation } utilisation, a read takes { $read }
 data-io-remedy = Provide more memory for the cache (shared_buffers is { $buffers }, the memory is { $memory }, the data are { $data }); use a faster device or a smaller hot set.
 
+foreign-command = Another session ran { $command }{ $on } ({ $seconds } of it were seen): { $share } of the throughput is lost.
+foreign-command-on = { " " }on { $relation }
+foreign-command-remedy = Run it while the load is low. Use plain VACUUM or pg_repack instead of VACUUM FULL and CLUSTER, CREATE INDEX CONCURRENTLY instead of CREATE INDEX, and pg_basebackup --max-rate for base backups.
+
 foreign-lock = Another session ({ $session }, { $state }: { $statement }) holds a lock on { $relation } that clients wait for: { $share } of their time.
 foreign-lock-remedy = End the transaction of that session; set lock_timeout for maintenance, and idle_in_transaction_session_timeout for the rest.
 session-unnamed = unnamed
@@ -68,6 +72,7 @@ neighbour-remedy = Measure when the machine is quiet, or on a dedicated host (co
 
 other-waits = Clients wait during { $share } of their time for events that pgdyno has no rule for, most of it for { $wait } ({ $most }){ $waiting }.
 other-waits-statement = ; { $share } of the statements that wait for locks are: { $statement }
+other-waits-asleep-remedy = No script calls pg_sleep: look for it in the triggers and functions of the tables that the script changes (track_functions = all shows their time).
 other-waits-remedy = Look up { $wait } in the documentation of PostgreSQL, Wait Events (The Cumulative Statistics System).
 
 plan-changed-rose = A plan changed within the trial, of a statement that takes { $share } of the time of a transaction: { $before } before, { $after } after; throughput rose by { $drift } over a trial; { $statement }
@@ -193,6 +198,8 @@ fact-group = transactions per sync
 fact-sync = sync of WAL
 fact-commit = COMMIT
 fact-transaction = transaction
+fact-seen-s = time seen
+fact-commands = commands
 fact-flush-of = flush of { $device }
 fact-buffers-full = WAL buffers full per transaction
 
@@ -210,6 +217,7 @@ cause-noisy-neighbour = other processes on the machine
 cause-network = network
 cause-missing-index = missing index
 cause-held-snapshot = old snapshot
+cause-foreign-command = another session's command
 cause-foreign-lock = another session's lock
 cause-data-io = data files: reads and writes
 cause-cpu-quota = CPU quota

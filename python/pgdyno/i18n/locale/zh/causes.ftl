@@ -37,6 +37,10 @@ about-data-io = 表页和索引页不在 shared_buffers，也不在页缓存，�
 about-data-io-seen = 数据文件的等待事件（DataFileRead、DataFileWrite、AioIoCompletion 等）占客户端时间的 10% 以上，且缺页字节中有 20% 以上来自设备。
 about-data-io-cost = 这些等待占客户端时间的份额。
 
+about-foreign-command = 不属于负载的会话执行长命令：VACUUM FULL、CLUSTER、CREATE INDEX、ANALYZE、COPY 或基础备份。它在客户端旁读写整张表，并写 WAL。
+about-foreign-command-seen = 命令每秒一次出现在服务器的进度视图（pg_stat_progress_*）中。损失达吞吐量的 3% 且区间大于零时报告。没有进度视图的命令看不到。
+about-foreign-command-cost = 同一轮中，有该命令的采样与其余采样比较吞吐量。
+
 about-foreign-lock = 不属于负载的会话持有锁（LOCK TABLE、DDL、长事务），客户端排在其后。
 about-foreign-lock-seen = 有客户端等待时，每秒用 pg_blocking_pids 找出持锁会话。占客户端时间的 2% 起报告。
 about-foreign-lock-cost = 持锁者为其他会话时，锁等待占客户端时间的份额。
@@ -58,7 +62,7 @@ about-noisy-neighbour-seen = steal 占 CPU 的 5%，或既非 pgdyno 也非服�
 about-noisy-neighbour-cost = 逐个采样计算其占 CPU 的份额。
 
 about-other-waits = 某个等待事件占用客户端的大量时间，而 pgdyno 没有对应规则。
-about-other-waits-seen = 其他原因都不涵盖的等待事件占客户端时间的 10% 以上。不计 pg_sleep 和等待客户端。
+about-other-waits-seen = 其他原因都不涵盖的等待事件占客户端时间的 10% 以上。不计等待客户端；脚本自己调用 pg_sleep 时也不计。
 about-other-waits-cost = 这些等待占客户端时间的份额。
 
 about-plan-changed = 测试期间规划器为某语句选了另一个计划，通常因为 autovacuum 更新了增长中的表的统计信息。

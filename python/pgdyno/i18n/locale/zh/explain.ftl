@@ -15,6 +15,7 @@ dip-unexplained = 未见原因
 dips-more = … 试验 { $trial } 还有 { $n } 次下降：--json
 dip-foreign-lock = 其他会话持有的锁
 dip-row-locks = 行锁
+dip-command = 其他会话的 { $command }
 dip-checkpoint = 检查点
 dip-autovacuum = autovacuum
 dip-device = 设备繁忙

@@ -41,6 +41,10 @@ data-io = 读写表页占客户端时间的 { $share }；每事务缺 { $missed 
 data-io-device = ；{ $device } 每秒 { $requests } 个请求，利用率 { $utilisation }，一次读 { $read }
 data-io-remedy = 加大缓存（shared_buffers 为 { $buffers }，内存为 { $memory }，数据为 { $data }）；更快的设备；更小的热数据。
 
+foreign-command = 另一会话执行了 { $command }{ $on }（观测到 { $seconds }），损失吞吐量的 { $share }。
+foreign-command-on = （{ $relation }）
+foreign-command-remedy = 在负载低时执行。用普通 VACUUM 或 pg_repack 代替 VACUUM FULL 和 CLUSTER，用 CREATE INDEX CONCURRENTLY 代替 CREATE INDEX，基础备份使用 pg_basebackup --max-rate。
+
 foreign-lock = 其他会话（{ $session }，{ $state }：{ $statement }）持有 { $relation } 上的锁，客户端为此等待 { $share } 的时间。
 foreign-lock-remedy = 结束该会话的事务；维护操作设置 lock_timeout，其余设置 idle_in_transaction_session_timeout。
 session-unnamed = 未命名
@@ -68,6 +72,7 @@ neighbour-remedy = 在机器空闲时测量，或使用独占的主机（对比�
 
 other-waits = 客户端有 { $share } 的时间在等待 pgdyno 没有规则的事件，主要是 { $wait }（{ $most }）{ $waiting }。
 other-waits-statement = ；等锁的语句中 { $share } 为：{ $statement }
+other-waits-asleep-remedy = 脚本没有调用 pg_sleep：请检查脚本所修改的表的触发器和函数（track_functions = all 显示其耗时）。
 other-waits-remedy = { $wait } 的含义见 PostgreSQL 文档“累积统计系统”一章中的等待事件。
 
 plan-changed-rose = 试验中有语句的执行计划改变，它占事务时间的 { $share }：之前 { $before }，之后 { $after }；一次试验中吞吐上升 { $drift }；{ $statement }
@@ -193,6 +198,8 @@ fact-group = 每次同步的事务
 fact-sync = WAL 同步
 fact-commit = COMMIT 耗时
 fact-transaction = 事务耗时
+fact-seen-s = 观测到的时间
+fact-commands = 命令数
 fact-flush-of = { $device } flush
 fact-buffers-full = 每事务 WAL 缓冲区满
 
@@ -210,6 +217,7 @@ cause-noisy-neighbour = 本机的其他进程
 cause-network = 网络
 cause-missing-index = 缺少索引
 cause-held-snapshot = 旧快照
+cause-foreign-command = 其他会话的命令
 cause-foreign-lock = 其他会话的锁
 cause-data-io = 数据文件读写
 cause-cpu-quota = CPU 配额
