@@ -12,7 +12,7 @@ from pgdyno.judge import history
 from pgdyno.load import loader
 from pgdyno.load.result import Loaded
 from pgdyno.message import Name, message
-from pgdyno.plot.model import Line, Piece, Rule, Span, Square
+from pgdyno.plot.model import Bar, Line, Piece, Rule, Span, Square
 from pgdyno.report import charts, findings, history_page, html, lead, load_page, view
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
@@ -67,6 +67,14 @@ def test_many_variants_are_a_heat_map_with_figures(tmp_path: Path) -> None:
     squares = [m for p in chart.figure.panels for m in p.marks if isinstance(m, Square)]
     assert len(squares) == 36 and {s.text for s in squares} == {"1k", "2k", "4k"}
     assert max(s.share for s in squares) == 1 and len({s.row for s in squares}) == 12
+
+
+def test_a_wide_interval_does_not_make_the_bars_small(tmp_path: Path) -> None:
+    """Two trials that lie far apart have an interval of many times their mean."""
+    run = synthetic.make_run(tmp_path, synthetic.plans([4], 2), lambda p, i, r: 1000.0 * p.repetition)
+    (chart,) = [c for c in charts.all_charts(RunAnalysis(reading.read(run))) if c.name == "tps"]
+    (bar,) = [m for m in chart.figure.panels[0].marks if isinstance(m, Bar)]
+    assert bar.high == pytest.approx(2 * bar.value) and " – " in bar.hint
 
 
 def test_a_cause_is_a_card_with_its_remedy_and_what_it_means(tmp_path: Path) -> None:

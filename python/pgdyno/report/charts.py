@@ -24,6 +24,8 @@ Say = Callable[[Text], str]
 MAX_POINTS = 400
 #: Configurations with lines of their own, and with bars.
 MOST_LINES, MOST_BARS = 24, 120
+#: Where intervals end that reach beyond the bars, by the longest bar of a panel.
+_FARTHEST = 2.0
 #: Columns of small charts, one for each number of clients.
 MOST_COLUMNS = 6
 
@@ -212,6 +214,8 @@ def _bars(figures: Sequence[tuple[Group, float, float | None]], name: str, say: 
     panels = []
     for workload in _order(groups):
         bars = []
+        # An interval of two trials may reach far beyond all bars, and would make them too small to compare.
+        most = _FARTHEST * max(mean for g, mean, _ in figures if g.workload == workload)
         for g, mean, part in figures:
             if g.workload != workload:
                 continue
@@ -222,7 +226,7 @@ def _bars(figures: Sequence[tuple[Group, float, float | None]], name: str, say: 
             words += [f"{of_clients}: {g.clients}"]
             if len(lines) > 1:
                 words.append(f"{of_line}: {lines[n]}")
-            bars.append(Bar(str(g.clients), mean, low, high, "\n".join(words), palette[n], n, len(lines)))
+            bars.append(Bar(str(g.clients), mean, low, min(high, most), "\n".join(words), palette[n], n, len(lines)))
         clients = tuple(str(c) for c in sorted({g.clients for g in groups if g.workload == workload}))
         wide = 300 if len(_order(groups)) > 1 else 560
         panels.append(Panel(Axis(of_clients, "band", bands=clients), Axis(name, form="si"), bars, workload, wide, 200))
