@@ -23,7 +23,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--no-long", action="store_true", help="without those that take minutes")
-    parser.add_argument("--json", type=Path, help="file for the results of the last round; docs/guide/causes is made of it")
+    parser.add_argument(
+        "--json", type=Path, help="file for the results of the last round; docs/guide/causes is made of it"
+    )
     parser.add_argument("names", nargs="*", help="parts of their names; default: all")
     args = parser.parse_args()
     right = made = alarms = calm = 0
