@@ -812,9 +812,20 @@ def test_a_statement_in_a_sentence_shows_its_table(statement: str, shown: str) -
     assert shortened(statement) == shown
 
 
-@pytest.mark.parametrize("auto, level, named", [(0.0, 300.0, True), (1.0, 300.0, False), (0.0, 990.0, False)])
-def test_a_long_command_of_another_session_is_named(tmp_path: Path, auto: float, level: float, named: bool) -> None:
-    """Where throughput is lower while it runs; autovacuum has a cause of its own."""
+@pytest.mark.parametrize(
+    "auto, level, script, named",
+    [
+        (0.0, 300.0, "SELECT 1;", True),
+        (1.0, 300.0, "SELECT 1;", False),
+        (0.0, 990.0, "SELECT 1;", False),
+        # The workload's own command is nobody else's.
+        (0.0, 300.0, "VACUUM  FULL big;", False),
+    ],
+)
+def test_a_long_command_of_another_session_is_named(
+    tmp_path: Path, auto: float, level: float, script: str, named: bool
+) -> None:
+    """It is named if throughput is lower while it runs; autovacuum has a cause of its own."""
 
     def vacuum(i: int) -> list[dict[str, Any]]:
         row = {"command": "vacuum full", "phase": "", "relation": "big", "done": 1.0, "total": 2.0, "unit": "blocks"}
@@ -823,6 +834,7 @@ def test_a_long_command_of_another_session_is_named(tmp_path: Path, auto: float,
     run = synthetic.make_run(
         tmp_path, synthetic.plans([4], 1), lambda p, i, r: (level if 10 <= i < 16 else 1000.0) * r.uniform(0.98, 1.02),
         intervals=30, sampled={"counters": [{"wal_bytes_per_s": 0.0}], "progress": vacuum},
+        manifest={"scripts": {"w": [["s", script, 1]]}},
     )  # fmt: skip
     findings = RunAnalysis(reading.read(run)).diagnosis.findings
     own = [f for f in findings if f.cause == "foreign-command"]

@@ -11,11 +11,12 @@ from pgdyno import i18n
 from pgdyno.judge import history
 from pgdyno.load import loader
 from pgdyno.load.result import Loaded
-from pgdyno.message import Name, message
+from pgdyno.message import Message, Name, listed, message
 from pgdyno.plot.model import Bar, Line, Piece, Rule, Span, Square
 from pgdyno.report import charts, findings, history_page, html, lead, load_page, view
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
+from pgdyno.units import Quantity
 
 from tests.support import reports, synthetic
 from tests.support.cli import pgdyno
@@ -58,6 +59,18 @@ def test_no_alarm_is_folded_away(tmp_path: Path) -> None:
     alarms = [x for x in v.answer if getattr(x, "id", "") == "answer-no-one-level"]
     assert len(alarms) == 3 and v.short[:3] == alarms and len(v.short) <= 5
     assert lead.sentences([Name("a"), Name("b")], [], [], [Name("a")]) == [Name("a"), Name("b")]
+
+
+def test_what_a_run_was_made_for_stands_before_its_levels() -> None:
+    """TPC-C is measured in new orders; two workloads are named together, each by its fastest level."""
+
+    def level(workload: str, tps: float) -> Message:
+        return message("level", workload=Name(workload), tps=Quantity(tps, "count"))
+
+    orders, reason = Name("9,000 new orders per minute"), Name("CPU")
+    assert lead.sentences([], [orders, level("tpcc", 1.0)], [reason]) == [listed([orders], "semicolon"), reason]
+    slow, fast, other = level("r", 1.0), level("r", 2.0), level("w", 1.0)
+    assert lead.sentences([], [slow, fast, other], [reason]) == [listed([fast, other], "semicolon"), reason]
 
 
 def test_many_variants_are_a_heat_map_with_figures(tmp_path: Path) -> None:
@@ -138,7 +151,7 @@ def test_the_page_of_a_history(tmp_path: Path, lang: str) -> None:
 
 @pytest.mark.parametrize("lang", i18n.LANGUAGES)
 def test_a_whitepaper_has_numbered_figures_and_tables(tmp_path: Path, lang: str) -> None:
-    """Of two runs: each figure and table has its own number, in order, and each chapter what both contribute."""
+    """Figures and tables of two runs have their own numbers, in order, and each chapter has what both contribute."""
     paths = [made(tmp_path, "a", 1.0), made(tmp_path, "b", 1.2, day=2)]
     out = tmp_path / f"paper-{lang}.html"
     done = pgdyno("--lang", lang, "report", *paths, "--whitepaper", out, "--title", "My <disks>")

@@ -52,6 +52,8 @@ def main(request: LoadRequest) -> int:
         )
     errors = console.errors()
     if r.plan:
+        if r.page is not None:
+            raise UsageError(msg("error-page-dry-run"), msg("remedy-leave-out"))
         with stoppable():
             planned = _planned(dataset, r.data, r.disk_mbps)
         _show_plan(planned, r.json_output, i18n.writer(language(r.lang)))

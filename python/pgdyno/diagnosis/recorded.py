@@ -88,10 +88,10 @@ class Recorded:
         """Clients sleep between or within transactions, as their script says."""
         return any(re.search(r"^\s*\\sleep\b", text, re.MULTILINE) for text in self._scripts)
 
-    @property
-    def calls_pg_sleep(self) -> bool:
-        """The script itself sleeps in the server."""
-        return any("pg_sleep" in text.lower() for text in self._scripts)
+    def mentions(self, sql: str) -> bool:
+        """Return True if a script of the workload has this SQL: what it does itself is not another session's."""
+        wanted = re.compile(r"\s+".join(map(re.escape, sql.split())), re.IGNORECASE)
+        return any(wanted.search(text) for text in self._scripts)
 
     @property
     def pipelines(self) -> bool:

@@ -42,7 +42,8 @@ _LONGEST = 38
 STYLE = """text{font:11px system-ui,-apple-system,"Segoe UI",sans-serif;fill:#374151}
 .title{font-weight:600;font-size:12px}.grid{stroke:#e5e7eb}.axis{stroke:#9ca3af;fill:none}
 .heading{font-weight:600;font-size:15px;fill:#111827}.soft{fill:#5b6472}
-.heat{fill:#0072B2}.in{pointer-events:none}.light{fill:#ffffff}.black{fill:#000000}"""
+.heat{fill:#0072B2}.in{pointer-events:none}.light{fill:#ffffff}.black{fill:#000000}
+.part *{vector-effect:non-scaling-stroke}"""
 
 
 def text_width(text: str) -> float:

@@ -53,14 +53,17 @@ def sentences(
 
 
 def _each_workload(levels: Sequence[Text]) -> list[Text]:
-    """Return the fastest level of each of the first two workloads."""
+    """Return the fastest level of each of the first two workloads, or the sentence that stands before all levels."""
+    if not (isinstance(levels[0], Message) and levels[0].id == "level"):
+        # Another figure is what the run was made for: new orders, what standbys cost.
+        return [levels[0]]
     best: dict[str, Text] = {}
     for x in levels:
         if isinstance(x, Message) and x.id == "level":
             workload = str(x.args.get("workload"))
             if workload not in best or _tps(x) > _tps(best[workload]):
                 best[workload] = x
-    return list(best.values())[:2] or [levels[0]]
+    return list(best.values())[:2]
 
 
 def _tps(level: Text) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pgdyno import i18n
 from pgdyno.format import printable
@@ -133,7 +133,7 @@ def chapters(sources: Sequence[Source]) -> list[Chapter]:
             b = s.blocks.get(name)
             if b is not None and not b.is_empty:
                 title = s.title if len(sources) > 1 else None
-                blocks.append(Block(title, b.sentences, b.items, b.pairs, b.charts, b.tables, b.code))
+                blocks.append(replace(b, title=title))
         if blocks:
             out.append(Chapter(name, blocks))
     return out

@@ -25,7 +25,7 @@ def _judge(e: Observed) -> Finding | None:
     foreign = any(row_locks.is_foreign(row) for row in e.whole("blockers"))
     left = [w for w in e.waits if w.lower() not in _TAKEN and not (foreign and w.startswith("Lock:"))]
     # A script that sleeps does so on purpose; a function or a trigger that sleeps is a trouble.
-    if any(r.calls_pg_sleep for r in e.trials):
+    if any(r.mentions("pg_sleep") for r in e.trials):
         left = [w for w in left if w != _SLEEP]
     cost = e.waiting(*left) if left else None
     if cost is None or cost.mean < _SHARE:

@@ -863,3 +863,4 @@ error-title-whitepaper = --title goes with --whitepaper
 remedy-report-several = For a document of several: pgdyno report RUN... --whitepaper FILE.html
 whitepaper-written = whitepaper: { $path }
 remedy-create-folder = Create its folder first (mkdir -p), or write elsewhere.
+error-page-dry-run = --page is written of a load, and --dry-run loads nothing

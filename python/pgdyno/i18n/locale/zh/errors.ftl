@@ -863,3 +863,4 @@ error-title-whitepaper = --title 只与 --whitepaper 同用
 remedy-report-several = 多次运行合为一份文档：pgdyno report RUN... --whitepaper FILE.html
 whitepaper-written = 白皮书：{ $path }
 remedy-create-folder = 请先创建目录（mkdir -p），或写到别处。
+error-page-dry-run = --page 是加载结果的页面，而 --dry-run 不加载
