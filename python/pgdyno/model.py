@@ -320,6 +320,7 @@ class EventKind(StrEnum):
     SERVER_RESTARTED = "server restarted"
     COUNTERS_RESET = "counters reset"
     SETTING_CHANGED = "setting changed"
+    SCHEMA_CHANGED = "schema changed"
     PLAN_CHANGED = "plan changed"
     FATAL = "fatal"
     PANIC = "panic"

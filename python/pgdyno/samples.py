@@ -28,6 +28,17 @@ class Waits:
 
 
 @dataclass(frozen=True, slots=True)
+class Commands:
+    """Command of other sessions, without constants; `sessions` is their mean number during the sample."""
+
+    application: str
+    command: str
+    state: str
+    wait: str
+    sessions: float
+
+
+@dataclass(frozen=True, slots=True)
 class Blockers:
     """Session that holds a lock for which one of ours waits."""
 
@@ -232,7 +243,10 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """Processes by kind: how many, on a processor, waiting for one, and bytes read and written."""
+    """Processes by kind: how many, on a processor, waiting for one, bytes read and written, and how many are stopped.
+
+    Stopped are those that a signal (SIGSTOP) or a debugger holds.
+    """
 
     kind: str
     processes: float
@@ -241,6 +255,7 @@ class Processes:
     in_disk_sleep: float
     read_bytes_per_s: float | None = None
     write_bytes_per_s: float | None = None
+    stopped: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,6 +398,7 @@ class Plans:
 #: By the name of the source.
 SAMPLES: dict[str, type] = {
     "waits": Waits,
+    "commands": Commands,
     "blockers": Blockers,
     "counters": Counters,
     "snapshots": Snapshots,

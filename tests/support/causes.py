@@ -91,7 +91,8 @@ def _repeated(sql: str, every_s: float) -> Disturb:
 def _once(sql: str, after_s: float) -> Disturb:
     def act(server: Server, end: threading.Event) -> None:
         if not end.wait(after_s):
-            server.sql(sql)
+            for statement in sql.split(";"):
+                server.sql(statement)
 
     return lambda server: beside(act, server)
 
@@ -426,7 +427,22 @@ EVERY = (
         # Of another table: no lock is in the way.
         "VACUUM FULL of another table", "foreign-command", _OWN,
         f"{_filled(20_000)}; create table big as select i, repeat('x', 400) pad from generate_series(1, 1500000) i",
-        f"{_LOOSE}max_wal_size=8GB\n", clients=4, seconds=16, says="VACUUM FULL", disturb=_once("vacuum full big", 6.0),
+        f"{_LOOSE}max_wal_size=8GB\n", clients=4, seconds=16, says="VACUUM FULL", disturb=_once("VACUUM FULL big", 6.0),
+    ),
+    Injected(
+        # All the time, so that no stretch of the trial is without it; the script is short of a processor.
+        "queries of another session", "foreign-command", _POINT.format(n=1000), _filled(1000), _LOOSE, clients=4,
+        says="generate_series", disturb=_repeated("select sum(i * 2) from generate_series(1, 300000) i", 0.0),
+    ),
+    Injected(
+        # In the middle of the trial: one level before, another after.
+        "primary key dropped", "level-change", _POINT.format(n=200_000), _filled(200_000), _LOOSE, clients=2,
+        seconds=16, says="t_pkey", disturb=_once("alter table t drop constraint t_pkey", 9.0),
+    ),
+    Injected(
+        "setting changed", "level-change", _OWN, _filled(20_000), "autovacuum=off\nfsync=on\nsynchronous_commit=off\n",
+        clients=2, seconds=16, says="synchronous_commit",
+        disturb=_once("alter system set synchronous_commit = on; select pg_reload_conf()", 9.0),
     ),
     Injected(
         # The script knows nothing of it, and p99 is all that a client sees.

@@ -12,7 +12,8 @@ from typing import Any, LiteralString
 
 import psycopg
 
-from pgdyno.collect import extensions, server
+from pgdyno.collect import catalog, extensions, server
+from pgdyno.collect.catalog import Catalog
 from pgdyno.conninfo import looks_secret
 from pgdyno.format import one_line
 from pgdyno.message import Argument, Name, Text, message
@@ -120,6 +121,8 @@ class Totals:
     started_ns: int = 0
     configured_ns: int = 0
     settings: dict[str, str] = field(default_factory=dict)
+    #: Definitions of the database; None: not read.
+    catalog: Catalog | None = None
     #: When its counters were last reset, by a crash or by somebody, in its own words.
     reset: tuple[str, ...] = ()
 
@@ -163,7 +166,20 @@ def read(conn: Connection, *, statements_alone: bool = False, is_ours: bool = Fa
         totals.settings = {n: v for n, v in conn.execute(settings).fetchall() if v is not None}
     except psycopg.Error as e:
         totals.missing.append(message("gap-of", what=Name("settings"), reason=Name(one_line(e))))
+    if not statements_alone:
+        _read_catalog(conn, totals)
     return totals
+
+
+def _read_catalog(conn: Connection, totals: Totals) -> None:
+    try:
+        with conn.transaction():
+            totals.catalog = catalog.read(conn)
+    except psycopg.Error as e:
+        totals.missing.append(message("gap-of", what=Name("catalog"), reason=Name(one_line(e))))
+        return
+    if totals.catalog.definitions is None:
+        totals.missing.append(message("gap-catalog", n=catalog.MOST))
 
 
 def _read_times(conn: Connection, totals: Totals) -> None:
@@ -259,4 +275,6 @@ def happened(before: Totals, after: Totals) -> list[tuple[int, EventKind, Text]]
             id = "event-setting-hidden" if is_private else "event-setting"
             # One of the last time that the server read them, if there was any: else of the role or the database.
             found.append((at_ns, EventKind.SETTING_CHANGED, message(id, name=Name(name), **values)))
+    if before.catalog is not None and after.catalog is not None:
+        found += [(0, EventKind.SCHEMA_CHANGED, text) for text in catalog.changes(before.catalog, after.catalog)]
     return found

@@ -19,3 +19,5 @@ class Cause:
     title: str
     #: None: nothing shows it.
     judge: Callable[[Observed], Finding | None]
+    #: It tells when throughput was low, and not why: it gives way to a cause that does.
+    is_generic: bool = False

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pgdyno.diagnosis.causes import foreign_command
+from pgdyno.diagnosis import foreign
 from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans
 from pgdyno.diagnosis.causes.row_locks import is_foreign
 from pgdyno.diagnosis.recorded import Recorded
@@ -91,8 +91,7 @@ def explained(r: Recorded, dip: Dip) -> list[Message]:
         found.append(message("dip-checkpoint"))
     if any(row["kind"] == "autovacuum worker" for row in overlapping("waits")):
         found.append(message("dip-autovacuum"))
-    named = {c: None for first, last, c, _ in foreign_command.commands(r) if first < end and last > start}
-    found += [message("dip-command", command=Name(c.upper())) for c in named]
+    found += [message("dip-command", command=Name(c)) for c in _commands(r, dip)]
     devices = {row["device"] for row in r.rows("devices")}
     busy_ones = (_compared(r, "devices", "utilisation", dip, device=d) for d in devices)
     if any(busy is not None and busy[0] > 0.9 > busy[1] for busy in busy_ones):
@@ -109,6 +108,22 @@ def explained(r: Recorded, dip: Dip) -> list[Message]:
     )  # fmt: skip
     events = dict.fromkeys(e.kind for e in r.events if e.kind in kinds and start <= e.at_ns <= end)
     return [*found, *(message("dip-event", event=Name(kind)) for kind in events)]
+
+
+def _commands(r: Recorded, dip: Dip) -> list[str]:
+    """Return the commands that other sessions ran within a dip for most of it, and much less outside."""
+    within: dict[str, float] = {}
+    outside: dict[str, float] = {}
+    for ran in foreign.commands(r):
+        covered = max(0, min(ran.end_ns, dip.end_ns) - max(ran.start_ns, dip.start_ns)) / 1e9
+        within[ran.command] = within.get(ran.command, 0.0) + covered * ran.sessions
+        rest = (ran.end_ns - ran.start_ns) / 1e9 - covered
+        outside[ran.command] = outside.get(ran.command, 0.0) + rest * ran.sessions
+    left = max(1e-9, r.seconds - dip.seconds)
+    return [
+        c for c, seconds in within.items()
+        if seconds >= _MOSTLY * dip.seconds and outside[c] / left < _MOSTLY * seconds / dip.seconds
+    ]  # fmt: skip
 
 
 def _is_in(row: dict[str, Any], dip: Dip) -> bool:

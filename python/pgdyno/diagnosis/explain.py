@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from pgdyno.diagnosis.cause import Cause
@@ -14,6 +14,8 @@ from pgdyno.diagnosis.observed import Observed
 _WORTH = {Confidence.HIGH: 1.0, Confidence.MEDIUM: 0.6, Confidence.LOW: 0.25}
 #: A trouble of this size is said before what every server comes to in the end.
 _TROUBLE = 0.05
+#: A finding that tells when throughput was low gives way to one that tells why, and costs this part of it or more.
+_TELLS_WHY = 0.5
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ def find_causes(observed: Observed) -> Diagnosis:
     return _judged(observed, every_cause())
 
 
-def _judged(evidence: Observed, causes: Iterable[Cause]) -> Diagnosis:
+def _judged(evidence: Observed, causes: Sequence[Cause]) -> Diagnosis:
     found = Diagnosis()
     for cause in causes:
         try:
@@ -55,10 +57,29 @@ def _judged(evidence: Observed, causes: Iterable[Cause]) -> Diagnosis:
         else:
             if finding is not None:
                 found.findings.append(finding)
+    found = Diagnosis(_without_told(found.findings, {c.name for c in causes if c.is_generic}), found.not_judged)
     if (largest := _largest(found.findings)) is not None:
         found.findings[found.findings.index(largest)] = replace(largest, is_largest=True)
     found.findings.sort(key=_rank)
     return found
+
+
+def _without_told(findings: Sequence[Finding], generic: Collection[str]) -> list[Finding]:
+    """Return the findings without those of `generic` causes that a trouble of a known kind accounts for.
+
+    The trouble is at least as sure. Of several that are left, the one that costs most stays: they are about the same
+    throughput.
+    """
+    troubles = [f for f in findings if f.cause not in generic and f.kind is Kind.TROUBLE]
+
+    def is_accounted_for(f: Finding) -> bool:
+        return any(
+            t.cost.mean >= _TELLS_WHY * f.cost.mean and _WORTH[t.confidence] >= _WORTH[f.confidence] for t in troubles
+        )
+
+    left = [f for f in findings if f.cause in generic and not is_accounted_for(f)]
+    kept = max(left, key=lambda f: _WORTH[f.confidence] * f.cost.mean, default=None)
+    return [f for f in findings if f.cause not in generic or f is kept]
 
 
 def _largest(findings: Sequence[Finding]) -> Finding | None:

@@ -26,6 +26,8 @@ from pgdyno.units import Share
 
 #: A statement that ends a transaction.
 _COMMIT = re.compile(r"\s*(?:commit|end)\b", re.IGNORECASE)
+#: The part of a sample that may be disturbed, for the sample to show the usual throughput.
+_UNDISTURBED = 0.2
 #: Of the processors: the part that is as good as all; of a backend's time, that in which it waits for one, where so
 #: much is busy: a scheduler may put backends in a queue beside an idle processor.
 _FULL, _QUEUEING, _BUSY = 0.9, 0.5, 0.6
@@ -382,17 +384,18 @@ class Observed:
     # ------------------------------------------------------------ throughput beside something
 
     def throughput_loss(
-        self, disturbed: Callable[[Recorded, int, int], bool], source: str = "counters"
+        self, disturbed: Callable[[Recorded, int, int], float], source: str = "counters"
     ) -> Share | None:
         """Return the share of throughput lost in disturbed samples, relative to the others, or None.
 
-        The share refers to all time. None means that there are too few samples of either kind.
+        `disturbed` returns the part of a sample that was disturbed, 0 to 1. The share refers to all time. None means
+        that there are too few samples of either kind.
         """
-        found: list[list[tuple[float, bool]]] = []
+        found: list[list[tuple[float, float]]] = []
         for r in self.trials:
-            times = dict.fromkeys((row["start_ns"], row["end_ns"]) for row in r.rows(source))
-            seen = ((r.tps_between(*time), disturbed(r, *time)) for time in times)
-            found.append([(tps, is_disturbed) for tps, is_disturbed in seen if tps is not None])
+            times = list(dict.fromkeys((row["start_ns"], row["end_ns"]) for row in r.rows(source)))
+            seen = zip(r.tps_over(times), times, strict=True)
+            found.append([(float(tps), float(disturbed(r, *time))) for tps, time in seen if math.isfinite(tps)])
         return loss(found)
 
     # ------------------------------------------------------------ what becomes of it
@@ -410,20 +413,21 @@ class Observed:
         )  # fmt: skip
 
 
-def loss(trials: Sequence[Sequence[tuple[float, bool]]]) -> Share | None:
+def loss(trials: Sequence[Sequence[tuple[float, float]]]) -> Share | None:
     """Return the share of throughput lost in disturbed samples, with its 95% interval, or None.
 
-    Least squares compares the disturbed samples with the others of the same trial. Each trial has its own level and
-    its own drift; all trials have one common loss. A throughput that falls anyway is thus not attributed to events at
-    the end of a trial. The error accounts for the autocorrelation of neighbouring samples. None means that there are
-    too few samples of either kind, or that no trial has both.
+    Least squares compares the disturbed samples with the others of the same trial, in proportion to the part that was
+    disturbed. Each trial has its own level and its own drift; all trials have one common loss. A throughput that falls
+    anyway is thus not attributed to events at the end of a trial. The error accounts for the autocorrelation of
+    neighbouring samples. None means that there are too few samples of either kind, or that no trial has both.
     """
     trials = [t for t in trials if len(t) >= FEWEST]
     tps = np.array([x for t in trials for x, _ in t], dtype=float)
-    noisy = np.array([d for t in trials for _, d in t], dtype=bool)
-    if min(noisy.sum(), (~noisy).sum()) < FEWEST:
+    noisy = np.array([d for t in trials for _, d in t], dtype=float)
+    # A level that was never seen is no level to compare with.
+    if noisy.sum() < FEWEST or (noisy <= _UNDISTURBED).sum() < FEWEST:
         return None
-    columns = [noisy.astype(float)]
+    columns = [noisy]
     begin = 0
     for t in trials:
         level, drift = np.zeros(len(tps)), np.zeros(len(tps))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
@@ -26,6 +27,9 @@ SAMPLE_NS = 100_000_000
 _HIDDEN = 0.02
 #: Samples that tell how far they lie apart.
 FEWEST = 4
+Array = NDArray[np.float64]
+#: Start and end, in nanoseconds since the load began.
+Stretch = tuple[int, int]
 #: A state, kind of wait, and wait, as pg_stat_activity has them.
 Wait = tuple[str, str, str]
 _RUNNING: Wait = ("active", "", "")
@@ -144,14 +148,13 @@ class Recorded:
         every = self.data.events[self.trial.plan.number]
         return [e for e in every if e.at_ns == 0 or first - 2_000_000_000 <= e.at_ns <= last]
 
-    def tps_between(self, start_ns: int, end_ns: int) -> float | None:
-        """Throughput of the intervals that lie between, at least by half."""
-        rows = [r for r in self.intervals if min(r.end_ns, end_ns) - max(r.start_ns, start_ns) > 0]
-        weights = [(min(r.end_ns, end_ns) - max(r.start_ns, start_ns)) / (r.end_ns - r.start_ns) for r in rows]
-        seconds = sum(w * (r.end_ns - r.start_ns) for w, r in zip(weights, rows, strict=True)) / 1e9
-        if seconds <= 0:
-            return None
-        return sum(w * r.committed for w, r in zip(weights, rows, strict=True)) / seconds
+    def tps_over(self, times: Sequence[Stretch]) -> Array:
+        """Return the throughput over each of `times`, in transactions per second; NaN without intervals there."""
+        lengths = {(i.start_ns, i.end_ns): i.committed * 1e9 / (i.end_ns - i.start_ns) for i in self.intervals}
+        if not times or not lengths:
+            return np.full(len(times), np.nan)
+        covered = _integral(times, dict.fromkeys(lengths, 1.0))
+        return np.where(covered > 0, _integral(times, lengths) / np.maximum(covered, 1.0), np.nan)
 
     # ------------------------------------------------------------ the clients' time
 
@@ -253,3 +256,24 @@ def ratio(own: Sequence[float], whole: Sequence[float]) -> Share | None:
     n = max(2.0, len(a) / autocorrelation_time(errors))
     half = student_975(max(1, int(n) - 1)) * float(errors.std(ddof=1)) / math.sqrt(n)
     return Share(mean, max(0.0, mean - half), min(1.0, mean + half))
+
+
+def mean_over(times: Sequence[Stretch], values: Mapping[Stretch, float], sampled: Iterable[Stretch]) -> Array:
+    """Return the mean of a source over each of `times`, weighted by time; NaN where less than half was sampled.
+
+    `values` are those of samples, by their start and end in ns. A sample of `sampled` without a value is 0.
+    """
+    whole, own = _integral(times, dict.fromkeys(sampled, 1.0)), _integral(times, values)
+    lengths = np.array([end - start for start, end in times], dtype=np.float64)
+    return np.where(whole >= 0.5 * lengths, own / np.maximum(whole, 1.0), np.nan)
+
+
+def _integral(times: Sequence[Stretch], sampled: Mapping[Stretch, float]) -> Array:
+    """Return the integral, over each of `times`, of what was sampled: constant within a sample, 0 between samples."""
+    edges, sums, total = [0.0], [0.0], 0.0
+    for (start, end), value in sorted(sampled.items()):
+        edges += [float(start), float(end)]
+        sums += [total, total := total + value * (end - start)]
+    bounds = np.array(times, dtype=np.float64)
+    at = np.interp(bounds.ravel(), edges, sums).reshape(bounds.shape)
+    return np.asarray(at[:, 1] - at[:, 0], dtype=np.float64)

@@ -32,6 +32,7 @@ _MARKED = {
     "server restarted": COLOURS[3], "configuration reloaded": COLOURS[4], "dip": GREY, "warm-up": "#d1d5db",
     "error": COLOURS[3], "server process died": COLOURS[3], "too many checkpoints": COLOURS[1],
     "connection lost": COLOURS[3], "setting changed": COLOURS[4],
+    "schema changed": COLOURS[4],
 }  # fmt: skip
 #: Panels of the devices: their titles, the lines by what they show, the unit.
 _DISKS = (

@@ -23,7 +23,7 @@ _TITLE = re.compile(rb"^postgres: ([^\0]*)")
 _KIND = re.compile(rf"(?:.*?: )?({'|'.join(_KINDS)})(?: |$)")
 #: So many processes are read each second: of thousands of clients each is read less often.
 _EACH_SECOND = 100
-_NAMES = ("processes", "cpu", "waiting_for_cpu", "read_bytes_per_s", "write_bytes_per_s", "in_disk_sleep")
+_NAMES = ("processes", "cpu", "waiting_for_cpu", "read_bytes_per_s", "write_bytes_per_s", "in_disk_sleep", "stopped")
 
 
 class Processes:
@@ -72,6 +72,7 @@ class Processes:
             t = totals.setdefault(kind, dict.fromkeys(_NAMES, 0.0))
             t["processes"] += 1
             t["in_disk_sleep"] += state == "D"
+            t["stopped"] += state in "Tt"
             is_new = self._ended_ns is not None and pid not in self._cpu_ns and pid not in ours
             self._cpu_ns[pid] = ticks_ns
             d = self._differences.of(pid, used)

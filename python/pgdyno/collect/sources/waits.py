@@ -1,4 +1,4 @@
-"""Activity and waits of the server's processes, by sampling pg_stat_activity."""
+"""Activity and waits of the server's processes, and the commands of other sessions, by sampling pg_stat_activity."""
 
 from __future__ import annotations
 
@@ -10,15 +10,28 @@ import psycopg
 from psycopg import pq
 
 from pgdyno.collect.sources.base import Row
+from pgdyno.collect.sources.sessions import without_literals
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+#: Other sessions whose commands are read at a look: those whose command began first.
+_OTHERS = 20
 #: By the function beneath the view: the view joins names that nobody asks for here. Our own clients apart from others.
-_ACTIVITY = b"""
-select coalesce(backend_type, '?'), coalesce(application_name = $1 and backend_type = 'client backend', false),
-       coalesce(state, ''), coalesce(wait_event_type, ''), coalesce(wait_event, ''), count(*)
-from pg_stat_get_activity(null)
-where pid <> pg_backend_pid() and coalesce(application_name, '') <> 'pgdyno admin'
-group by 1, 2, 3, 4, 5"""
+#: A physical or logical replication stream is no command, and parallel workers belong to their leader.
+_ACTIVITY = f"""
+select kind, ours, state, wait_type, wait, case when place <= {_OTHERS} then application end,
+       case when place <= {_OTHERS} then left(query, 200) end, count(*)
+from (
+  select *, case when other then row_number() over (partition by other order by began) end as place
+  from (
+    select coalesce(backend_type, '?') as kind, coalesce(application_name, '') as application,
+           coalesce(application_name = $1 and backend_type = 'client backend', false) as ours,
+           coalesce(state, '') as state, coalesce(wait_event_type, '') as wait_type, coalesce(wait_event, '') as wait,
+           query, coalesce(query_start, xact_start) as began,
+           coalesce(backend_type in ('client backend', 'walsender') and application_name is distinct from $1
+                    and state <> 'idle' and query !~* '^\\s*start_replication', false) as other
+    from pg_stat_get_activity(null)
+    where pid <> pg_backend_pid() and coalesce(application_name, '') <> 'pgdyno admin') a) b
+group by 1, 2, 3, 4, 5, 6, 7""".encode()
 _PREPARED = b"pgdyno_waits"
 #: An answer is waited for in pieces: a connection that was closed meanwhile is seen.
 _STEP_MS = 500
@@ -40,6 +53,9 @@ class Waits:
         self._application = application
         self._seen: Counter[tuple[str, bool, str, str, str]] = Counter()
         self._looks = 0
+        #: Of other sessions: application, command, state, and wait; and the looks since they were last asked for.
+        self._commands: Counter[tuple[str, str, str, str]] = Counter()
+        self._command_looks = 0
         self._is_prepared = False
         #: Some of our clients waited for a lock when we last looked.
         self.is_locked = False
@@ -48,10 +64,16 @@ class Waits:
         """Once. May raise psycopg.Error."""
         found = self._answer()
         self._looks += 1
+        self._command_looks += 1
         self.is_locked = False
         for n in range(found.ntuples):
-            kind, ours, state, what, event, count = ((found.get_value(n, i) or b"").decode() for i in range(6))
+            kind, ours, state, what, event, application, command, count = (
+                (found.get_value(n, i) or b"").decode(errors="replace") for i in range(8)
+            )
             self._seen[kind, ours == "t", state, what, event] += int(count)
+            if command:
+                wait = f"{what}:{event}" if what else ""
+                self._commands[application, without_literals(command), state, wait] += int(count)
             self.is_locked |= ours == "t" and what == "Lock"
 
     def _answer(self) -> pq.abc.PGresult:
@@ -78,6 +100,32 @@ class Waits:
              "processes": n / looks, "looks": float(looks)}
             for (kind, ours, state, what, event), n in seen.items()
         ]  # fmt: skip
+
+    def commands(self) -> list[Row]:
+        """Return a row for each command of other sessions since the last call, with the mean number of sessions."""
+        looks, seen = self._command_looks, self._commands
+        self._command_looks, self._commands = 0, Counter()
+        return [
+            {"application": application, "command": command, "state": state, "wait": wait, "sessions": n / looks}
+            for (application, command, state, wait), n in seen.items()
+        ]
+
+
+class Commands:
+    """Commands of other sessions, one row per sample, command, state and wait.
+
+    A session counts while it runs a command, or is idle within a transaction after it. The looks are those of `waits`.
+    """
+
+    name = "commands"
+    period_s = 0.0
+
+    def __init__(self, waits: Waits) -> None:
+        self._waits = waits
+
+    def rows(self, seconds: float) -> list[Row]:
+        """See Source."""
+        return self._waits.commands()
 
 
 def _result(server: pq.abc.PGconn) -> pq.abc.PGresult:

@@ -1,64 +1,109 @@
-"""A long command of another session: VACUUM FULL, CREATE INDEX, COPY, a base backup."""
+"""Commands of other sessions: VACUUM FULL, CREATE INDEX, COPY, a base backup, a report, or a loop of ANALYZE."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+from pgdyno.diagnosis import foreign
 from pgdyno.diagnosis.cause import Cause
-from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.finding import CPUS, THROUGHPUT, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.foreign import Ran
 from pgdyno.diagnosis.observed import Observed
-from pgdyno.diagnosis.recorded import Recorded
-from pgdyno.message import Name, message
-from pgdyno.units import Quantity
+from pgdyno.diagnosis.recorded import Array, Recorded, Stretch, mean_over, ratio, runs
+from pgdyno.message import Message, Name, counted, message
+from pgdyno.units import Quantity, Share
 
 _LOSS = 0.03
-#: Share of a sample in which the command ran, from which the sample counts as disturbed.
-_OVERLAP = 0.5
-
-
-def commands(r: Recorded) -> list[tuple[int, int, str, str]]:
-    """Return when commands of other sessions were seen: start and end in ns, command, relation.
-
-    The progress views do not name the session, so a command that a script of the workload has is left out.
-    """
-    return [
-        (row["start_ns"], row["end_ns"], str(row["command"]), str(row["relation"]))
-        for row in r.rows("progress")
-        if not row["auto"] and not r.mentions(_verb(str(row["command"])))
-    ]
-
-
-def _verb(command: str) -> str:
-    """Return the words that a script would have: "vacuum" of "vacuum full", "create index" of "create index x"."""
-    parts = command.split()
-    return " ".join(parts[:2] if parts[:1] in (["create"], ["base"]) else parts[:1])
+#: Of the sessions that run, those of others: below this part they do not matter where the processors are full.
+_PART = 0.05
+#: Commands that are tried one by one: those that ran longest.
+_TRIED = 8
 
 
 def _judge(e: Observed) -> Finding | None:
-    seconds: dict[tuple[str, str], float] = {}
+    seconds: dict[str, float] = {}
     for r in e.trials:
-        for start, end, command, relation in commands(r):
-            seconds[command, relation] = seconds.get((command, relation), 0.0) + (end - start) / 1e9
+        for ran in foreign.commands(r):
+            seconds[ran.command] = seconds.get(ran.command, 0.0) + ran.sessions * (ran.end_ns - ran.start_ns) / 1e9
     if not seconds:
         return None
+    return _contrasted(e, seconds) or _concurrent(e, seconds)
 
-    def is_disturbed(r: Recorded, start: int, end: int) -> bool:
-        covered = sum(max(0, min(end, last) - max(start, first)) for first, last, _, _ in commands(r))
-        return covered >= _OVERLAP * (end - start)
 
-    cost = e.throughput_loss(is_disturbed)
+def _contrasted(e: Observed, seconds: dict[str, float]) -> Finding | None:
+    """Judge by throughput with and without: of the commands that cost something, named by the one that costs most."""
+    longest = sorted(seconds, key=lambda x: -seconds[x])[:_TRIED]
+    of = {command: found for command in longest if (found := _loss(e, {command})) is not None and found.low > 0}
+    # Those that cost something, together; or, of many short ones of which none shows alone, all.
+    cost = _loss(e, set(of) or set(seconds))
     if cost is None or cost.low <= 0 or cost.mean < _LOSS:
         return None
-    command, relation = max(seconds, key=lambda x: seconds[x])
-    on = message("foreign-command-on", relation=Name(relation)) if relation else None
+    command = max(of, key=lambda c: of[c].mean, default=longest[0])
+    others = len(of or seconds) - 1
     return e.finding(
         CAUSE,
-        message(
-            "foreign-command", command=Name(command.upper()), on=on, share=cost,
-            seconds=Quantity(seconds[command, relation], "seconds"),
-        ),
-        cost, THROUGHPUT, Confidence.HIGH,
-        message("foreign-command-remedy"),
-        [Fact("seen-s", seconds[command, relation] * 1e9, "ns"), Fact("commands", len(seconds))],
+        message("foreign-command", command=Name(command), others=_others(others), share=cost,
+                seconds=Quantity(seconds[command], "seconds")),
+        cost, THROUGHPUT, Confidence.HIGH, message("foreign-command-remedy"), _facts(seconds, command),
     )  # fmt: skip
 
 
-CAUSE = Cause("foreign-command", Kind.TROUBLE, "a long command of another session", _judge)
+def _loss(e: Observed, names: Collection[str]) -> Share | None:
+    source = "waits" if e.has("commands") and e.has("waits") else "counters"
+    parts: dict[int, dict[Stretch, float]] = {}
+    for r in e.trials:
+        times = sorted({(row["start_ns"], row["end_ns"]) for row in r.rows(source)})
+        active = np.minimum(1.0, _sessions(r, times, lambda ran: ran.sessions, names))
+        parts[id(r)] = dict(zip(times, map(float, active), strict=True))
+    return e.throughput_loss(lambda r, start, end: parts[id(r)][start, end], source)
+
+
+def _sessions(
+    r: Recorded, times: Sequence[Stretch], value: Callable[[Ran], float], names: Collection[str] | None = None
+) -> Array:
+    """Return the mean number of other sessions over each of `times`, with one of these commands or with any."""
+    added: dict[Stretch, float] = {}
+    for ran in foreign.commands(r):
+        if names is None or ran.command in names:
+            key = (ran.start_ns, ran.end_ns)
+            added[key] = added.get(key, 0.0) + value(ran)
+    if not times:
+        return np.zeros(0)
+    return np.nan_to_num(mean_over(times, added, times))
+
+
+def _concurrent(e: Observed, seconds: dict[str, float]) -> Finding | None:
+    """Judge by the CPUs: what runs all the time leaves nothing to compare with, and takes its part of them."""
+    p = e.processors
+    if p is None or not p.are_full or not e.has("commands"):
+        return None
+    own: list[float] = []
+    whole: list[float] = []
+    for r in e.trials:
+        times = [(s.start_ns, s.end_ns) for s in r.client_time]
+        for s, theirs in zip(r.client_time, _sessions(r, times, lambda ran: ran.running), strict=True):
+            own.append(float(theirs))
+            # A session uses one CPU at most; where there are more sessions than CPUs they share them.
+            whole.append(max(p.cores, float(theirs) + s.count(runs)))
+    cost = ratio(own, whole)
+    if cost is None or cost.mean < _PART or cost.low <= 0:
+        return None
+    command = max(seconds, key=lambda x: seconds[x])
+    return e.finding(
+        CAUSE,
+        message("foreign-command-concurrent", command=Name(command), others=_others(len(seconds) - 1), share=cost),
+        cost, CPUS, Confidence.MEDIUM, message("foreign-command-remedy"), _facts(seconds, command),
+    )  # fmt: skip
+
+
+def _others(n: int) -> Message | None:
+    return counted("foreign-command-others", n) if n else None
+
+
+def _facts(seconds: dict[str, float], command: str) -> list[Fact]:
+    return [Fact("seen-s", seconds[command] * 1e9, "ns"), Fact("commands", len(seconds))]
+
+
+CAUSE = Cause("foreign-command", Kind.TROUBLE, "commands of other sessions", _judge)

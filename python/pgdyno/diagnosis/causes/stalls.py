@@ -1,35 +1,60 @@
-"""Times in which next to nothing was done."""
+"""Stretches in which throughput fell far below its surroundings, and what was different meanwhile."""
 
 from __future__ import annotations
 
-from pgdyno.diagnosis import dips
+from pgdyno.diagnosis import contrast, dips
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
-from pgdyno.message import message
+from pgdyno.message import Message, listed, message
 from pgdyno.units import Quantity, Share
 
 _LOSS = 0.03
+#: Parts of the evidence that are told.
+_MOST = 3
 
 
 def _judge(e: Observed) -> Finding | None:
     found = [(r, d) for r in e.trials for d in dips.dips_of(r)]
-    unexplained = [d for r, d in found if not dips.explained(r, d)]
     length = sum(r.seconds for r in e.trials)
-    loss = sum(d.loss * d.seconds for d in unexplained) / length if length else 0.0
+    loss = sum(d.loss * d.seconds for _, d in found) / length if length else 0.0
     if loss < _LOSS or e.is_open_loop:
         return None
-    longest = max(unexplained, key=lambda d: d.seconds)
+    longest = max((d for _, d in found), key=lambda d: d.seconds)
+    evidence = _evidence(e)
+    seen = message("contrast-seen", evidence=listed(evidence, "semicolon")) if evidence else message("contrast-nothing")
     return e.finding(
         CAUSE,
         message(
-            "stalls" if len(unexplained) > 1 else "stalls-once", n=len(unexplained), loss=Quantity(loss, "share"),
-            longest=Quantity(longest.seconds, "seconds"), level=Quantity(1 - longest.loss, "share"),
+            "stalls" if len(found) > 1 else "stalls-once", n=len(found), loss=Quantity(loss, "share"),
+            longest=Quantity(longest.seconds, "seconds"), level=Quantity(1 - longest.loss, "share"), seen=seen,
         ),
-        Share(loss, 0.0, loss), THROUGHPUT, Confidence.LOW,
+        Share(loss, 0.0, loss), THROUGHPUT, Confidence.MEDIUM if evidence else Confidence.LOW,
         message("stalls-remedy"),
-        [Fact("dips", len(unexplained)), Fact("longest", longest.seconds * 1e9, "ns")],
+        [Fact("dips", len(found)), Fact("longest", longest.seconds * 1e9, "ns")],
     )  # fmt: skip
 
 
-CAUSE = Cause("stalls", Kind.TROUBLE, "dips without a known cause", _judge)
+def _evidence(e: Observed) -> list[Message]:
+    """Return what overlaps the dips, each with the time that it overlaps; then what separates them from the rest."""
+    overlapping: list[tuple[Message, float]] = []
+    contrasts: list[Message] = []
+    for r in e.trials:
+        of_trial = dips.dips_of(r)
+        for dip in of_trial:
+            for why in dips.explained(r, dip):
+                overlapping.append((why, dip.seconds))
+        contrasts += (
+            contrast.observations(contrast.separators(r, [(d.start_ns, d.end_ns) for d in of_trial]))
+            if of_trial
+            else []
+        )
+    seconds = [(sum(s for other, s in overlapping if other == why), why) for why, _ in overlapping]
+    found: list[Message] = []
+    for why in (*(why for _, why in sorted(seconds, key=lambda x: -x[0])), *contrasts):
+        if why not in found:
+            found.append(why)
+    return found[:_MOST]
+
+
+CAUSE = Cause("stalls", Kind.TROUBLE, "dips of the throughput", _judge, is_generic=True)

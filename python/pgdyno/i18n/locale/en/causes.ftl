@@ -37,9 +37,9 @@ about-data-io = Table and index pages come from the device because neither share
 about-data-io-seen = Wait events of data files (DataFileRead, DataFileWrite, AioIoCompletion and others) take 10% of the clients' time or more, and the device delivers 20% of the missed bytes or more.
 about-data-io-cost = The share of the clients' time in these waits.
 
-about-foreign-command = A session that does not belong to the load runs a long command: VACUUM FULL, CLUSTER, CREATE INDEX, ANALYZE, COPY or a base backup. It reads and writes whole tables, and writes WAL, beside the clients.
-about-foreign-command-seen = The command appears in the server's progress views (pg_stat_progress_*) once a second. Reported from 3% of the throughput with an interval above zero. Commands without a progress view are not seen.
-about-foreign-command-cost = The throughput of the samples with the command is compared with that of the others in the same trial.
+about-foreign-command = A session that does not belong to the load runs commands beside it: VACUUM FULL, CREATE INDEX, ANALYZE, COPY, a base backup, a report. They take CPU, I/O and locks from the clients, and write WAL.
+about-foreign-command-seen = pg_stat_activity shows the commands of other sessions with each look at the waits, ten times a second. Reported from 3% of the throughput with an interval above zero. A command that runs all the time has nothing to be compared with: it is reported from 5% of the running sessions where the CPUs are full.
+about-foreign-command-cost = Throughput of the samples with the command, compared with that of the others in the same trial, in proportion to the time that it ran. Of a command that runs all the time: its share of the sessions that run.
 
 about-foreign-lock = A session that does not belong to the load holds a lock (LOCK TABLE, DDL, a long transaction), and clients queue behind it.
 about-foreign-lock-seen = pg_blocking_pids names the lock holder once a second while clients wait. Reported from 2% of the clients' time.
@@ -48,6 +48,10 @@ about-foreign-lock-cost = The share of the clients' time in lock waits while the
 about-held-snapshot = An open transaction, a prepared transaction, a replication slot or a standby holds an old snapshot. VACUUM cannot remove rows that died after it, so tables grow and version chains get longer.
 about-held-snapshot-seen = The oldest snapshot of other sessions is as old as half the trial or more, spans 1,000 transactions, and holds 1,000 dead rows or more.
 about-held-snapshot-cost = Half of the fall in throughput over the trial. This is a bound by reasoning: between nothing and the whole fall.
+
+about-level-change = Throughput has one level for a part of the trial and another for the rest: an index was dropped, a setting changed, a plan changed, a cache warmed up, the machine slowed down. One figure for the whole trial is neither of the two.
+about-level-change-seen = A step of the throughput of 20% or more, at least 2 s from either end (docs/math.md, Levels). Definitions, settings and plans are read before and after the trial; the finding names what differs, then every recorded series that is higher at the lower level.
+about-level-change-cost = The throughput missing at the lower level, compared with the higher one, over the whole trial.
 
 about-missing-index = A statement reads a whole table by a sequential scan to find a few of its rows, because no index fits its WHERE clause.
 about-missing-index-seen = The plan of the statement has a sequential scan, the table's counters show 5,000 rows or more read and thrown away per execution, and 100 or more for each row that is wanted.
@@ -77,8 +81,8 @@ about-server-cpu = The CPUs of the server's machine are busy, most of it with Po
 about-server-cpu-seen = The CPUs are 90% busy (or 60%, and backends wait for a CPU half of the time). Without access to the machine: 60% of the clients' time in statements without any wait event.
 about-server-cpu-cost = The share of the clients' time in which backends run or wait for a CPU.
 
-about-stalls = Throughput dropped for half a second or more, and nothing that was sampled explains it.
-about-stalls-seen = A dip: 0.5 s or more below 70% of the usual throughput, with no checkpoint, lock, autovacuum, device, steal or log event in the same period. Reported from 3% of the throughput.
+about-stalls = Throughput dropped for half a second or more and recovered. The finding names what was different meanwhile: commands of other sessions, locks, checkpoints, and every recorded series that rose.
+about-stalls-seen = A dip: 0.5 s or more below 70% of the usual throughput. Reported from 3% of the throughput, unless a cause with a name of its own accounts for half of it or more.
 about-stalls-cost = The transactions missing in the dips, compared with the usual level around them.
 
 about-sync-standby = With a synchronous standby, COMMIT returns when the standby has confirmed the WAL. Each commit takes at least one round trip and, with synchronous_commit = on, a sync on the standby's disk.

@@ -500,6 +500,7 @@ event-server-process-died = server process died
 event-too-many-checkpoints = too many checkpoints
 event-connection-lost = connection lost
 event-setting-changed = setting changed
+event-schema-changed = schema changed
 event-not-counted = not counted
 
 # Caveats, and what to do about them.

@@ -37,9 +37,9 @@ about-data-io = 表页和索引页不在 shared_buffers，也不在页缓存，�
 about-data-io-seen = 数据文件的等待事件（DataFileRead、DataFileWrite、AioIoCompletion 等）占客户端时间的 10% 以上，且缺页字节中有 20% 以上来自设备。
 about-data-io-cost = 这些等待占客户端时间的份额。
 
-about-foreign-command = 不属于负载的会话执行长命令：VACUUM FULL、CLUSTER、CREATE INDEX、ANALYZE、COPY 或基础备份。它在客户端旁读写整张表，并写 WAL。
-about-foreign-command-seen = 命令每秒一次出现在服务器的进度视图（pg_stat_progress_*）中。损失达吞吐量的 3% 且区间大于零时报告。没有进度视图的命令看不到。
-about-foreign-command-cost = 同一轮中，有该命令的采样与其余采样比较吞吐量。
+about-foreign-command = 不属于负载的会话同时执行命令：VACUUM FULL、CREATE INDEX、ANALYZE、COPY、基础备份、报表查询。它们占用 CPU、I/O 和锁，并写 WAL。
+about-foreign-command-seen = 每次观察等待时（每秒十次）从 pg_stat_activity 读取其他会话的命令。损失达吞吐量的 3% 且区间在零以上时报告。一直运行的命令没有可比的时段：CPU 占满且其占运行会话的 5% 以上时报告。
+about-foreign-command-cost = 将同一试验中有该命令的样本的吞吐量与其余样本比较，按其运行时间的比例计。一直运行的命令：其在运行会话中的份额。
 
 about-foreign-lock = 不属于负载的会话持有锁（LOCK TABLE、DDL、长事务），客户端排在其后。
 about-foreign-lock-seen = 有客户端等待时，每秒用 pg_blocking_pids 找出持锁会话。占客户端时间的 2% 起报告。
@@ -48,6 +48,10 @@ about-foreign-lock-cost = 持锁者为其他会话时，锁等待占客户端时
 about-held-snapshot = 未结束的事务、预备事务、复制槽或备库持有旧快照。VACUUM 不能清理此后的死行，表变大，版本链变长。
 about-held-snapshot-seen = 其他会话最老的快照不短于半轮测试，跨越 1,000 个事务，并保留 1,000 行以上死行。
 about-held-snapshot-cost = 一轮中吞吐量降幅的一半。这是估算值，实际影响在零与全部降幅之间。
+
+about-level-change = 吞吐量在试验的一部分时间为一个水平，其余时间为另一个水平：删除了索引、改变了参数、计划改变、缓存变热、机器变慢。整个试验的一个数字不代表其中任何一个。
+about-level-change-seen = 吞吐量的阶跃达 20% 以上，且距两端至少 2 秒（docs/math.md，Levels）。试验前后读取定义、参数和计划；结论列出不同之处，然后列出在较低水平时更高的每个记录序列。
+about-level-change-cost = 较低水平时缺少的吞吐量，与较高水平相比，按整个试验计。
 
 about-missing-index = 没有索引适合 WHERE 条件，语句为了少数几行顺序扫描整张表。
 about-missing-index-seen = 语句的计划含顺序扫描，表计数器显示每次执行读取并丢弃 5,000 行以上，且每个所需行对应 100 行以上。
@@ -77,8 +81,8 @@ about-server-cpu = 服务器所在机器的 CPU 繁忙，主要由 PostgreSQL �
 about-server-cpu-seen = CPU 繁忙 90%（或 60% 且后端一半时间等待 CPU）。看不到机器时：客户端时间的 60% 处于没有等待事件的语句中。
 about-server-cpu-cost = 后端运行或等待 CPU 的时间占客户端时间的份额。
 
-about-stalls = 吞吐量下降半秒以上，而采样到的一切都不能解释。
-about-stalls-seen = 低谷：0.5 秒以上低于通常吞吐量的 70%，同期没有检查点、锁、autovacuum、设备、steal 或日志事件。损失达吞吐量的 3% 起报告。
+about-stalls = 吞吐量下降半秒以上后恢复。结论列出其间有何不同：其他会话的命令、锁、检查点，以及每个上升的记录序列。
+about-stalls-seen = 低谷：0.5 秒以上低于通常吞吐量的 70%。损失达吞吐量的 3% 起报告，除非另一个有名称的原因已解释一半以上。
 about-stalls-cost = 低谷中缺少的事务数，与其前后的通常水平相比。
 
 about-sync-standby = 有同步备库时，备库确认 WAL 后 COMMIT 才返回。每次提交至少一次往返；synchronous_commit = on 时还要等备库磁盘同步。

@@ -500,6 +500,7 @@ event-server-process-died = 服务器进程终止
 event-too-many-checkpoints = 检查点过多
 event-connection-lost = 连接丢失
 event-setting-changed = 参数改变
+event-schema-changed = 模式改变
 event-not-counted = 不计
 
 # Caveats, and what to do about them.

@@ -1,0 +1,156 @@
+"""Contrast of slow stretches with the rest: made-up series with known truth, and the causes that use it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pgdyno import i18n
+from pgdyno.diagnosis import contrast
+from pgdyno.diagnosis.contrast import Series
+from pgdyno.diagnosis.finding import Confidence, Finding
+from pgdyno.diagnosis.recorded import Array, Recorded, mean_over
+from pgdyno.message import Name
+from pgdyno.results.analysis import RunAnalysis
+from pgdyno.store import reading
+
+from tests.support import synthetic
+
+_OURS = {"ours": 1.0, "kind": "client backend", "state": "active", "wait_type": "", "wait": "", "looks": 10.0}
+_COMMAND = {"application": "cron", "command": "VACUUM FULL big", "state": "active", "wait": "", "sessions": 1.0}
+_CPU = {"cpu_user": 1.9, "cpu_nice": 0.0, "cpu_system": 0.05, "cpu_irq": 0.0, "cpu_softirq": 0.0, "cpu_iowait": 0.0,
+        "cpu_idle": 0.05, "cpu_steal": 0.0, "cores": 2.0}  # fmt: skip
+_BACKENDS = {"kind": "client backend", "processes": 5.0, "cpu": 1.8, "waiting_for_cpu": 3.0, "in_disk_sleep": 0.0}
+
+
+def _run(folder: Path, tps: Any, sampled: dict[str, Any], events: Any = (), n: int = 40) -> reading.RunData:
+    return reading.read(
+        synthetic.make_run(
+            folder, synthetic.plans([4], 1), lambda p, i, r: tps(i) * r.uniform(0.97, 1.03), intervals=n,
+            sampled=sampled, events=events,
+        )
+    )  # fmt: skip
+
+
+def _found(data: reading.RunData, cause: str) -> Finding | None:
+    return next((f for f in RunAnalysis(data).diagnosis.findings if f.cause == cause), None)
+
+
+def _noise(rng: np.random.Generator, n: int, alike: float) -> Array:
+    x = np.zeros(n)
+    for i in range(1, n):
+        x[i] = alike * x[i - 1] + rng.normal()
+    return x + rng.normal() * 3
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.5, 0.8])
+def test_noise_separates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alike: float) -> None:
+    """Of series that have nothing to do with the throughput, one is named in few trials."""
+    data = _run(tmp_path, lambda i: 1000.0, {"waits": [{**_OURS, "processes": 4.0}]}, n=60)
+    r = Recorded(data, data.trials[0])
+    rng = np.random.default_rng(5)
+    trials, alarms = 150, 0
+    for _ in range(trials):
+        series = [Series("wait", str(i), "share", _noise(rng, 60, alike)) for i in range(30)]
+        monkeypatch.setattr(contrast, "every_series", lambda r, times, made=series: made)
+        alarms += bool(contrast.separators(r, [(25_000_000_000, 33_000_000_000)]))
+    # Benjamini and Hochberg hold 5%. Of neighbours that are much alike in 60 samples the test knows too little.
+    assert alarms / trials <= (0.08 if alike < 0.8 else 0.25)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_series_that_rises_is_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    n, begin, length = 60, int(rng.integers(5, 40)), int(rng.integers(5, 15))
+    data = _run(tmp_path, lambda i: 1000.0, {"waits": [{**_OURS, "processes": 4.0}]}, n=n)
+    series = [Series("wait", f"noise {i}", "share", _noise(rng, n, 0.3)) for i in range(40)]
+    inside = (np.arange(n) >= begin) & (np.arange(n) < begin + length)
+    planted = rng.normal(1, 0.1, n) + inside * rng.uniform(0.6, 2)
+    falling = rng.normal(5, 0.1, n) - inside * 4
+    series += [Series("wait", "planted", "share", planted), Series("wait", "falling", "share", falling)]
+    monkeypatch.setattr(contrast, "every_series", lambda r, times: series)
+    found = contrast.separators(Recorded(data, data.trials[0]), [(begin * 10**9, (begin + length) * 10**9)])
+    # What falls with the throughput is its effect. One of 20 that are named may be noise.
+    names = [s.series.about for s in found]
+    assert names[0] == "planted" and len(names) <= 2 and "falling" not in names
+
+
+def test_a_mean_over_times_is_weighted_and_knows_its_gaps() -> None:
+    times = [(0, 10), (10, 20), (20, 30), (30, 40)]
+    values = {(0, 5): 2.0, (5, 15): 4.0, (15, 20): 0.0}
+    found = mean_over(times, values, [*values, (20, 24)])
+    assert list(found[:2]) == [3.0, 2.0] and np.isnan(found[2]) and np.isnan(found[3])
+    # A sample without a value counts as 0.
+    assert list(mean_over(times[:2], {(0, 10): 1.0}, [(0, 10), (10, 20)])) == [1.0, 0.0]
+
+
+def test_a_command_that_runs_for_a_part_of_the_trial_is_named_with_what_it_costs(tmp_path: Path) -> None:
+    def commands(i: int) -> list[dict[str, Any]]:
+        # Another one runs all the time, and costs nothing.
+        other = {**_COMMAND, "command": "fetch 10 from c", "sessions": 0.6}
+        return [_COMMAND, other] if 10 <= i < 18 else [other]
+
+    data = _run(
+        tmp_path, lambda i: 400.0 if 10 <= i < 18 else 1000.0,
+        {"waits": [{**_OURS, "processes": 4.0}], "commands": commands},
+    )  # fmt: skip
+    found = _found(data, "foreign-command")
+    assert found is not None and found.confidence is Confidence.HIGH
+    assert found.message.args["command"] == Name("VACUUM FULL big")
+    assert found.cost.low < 0.12 < found.cost.high and found.cost.high - found.cost.low < 0.05
+    # It tells why, so the dip itself is not a finding of its own.
+    assert _found(data, "stalls") is None
+
+
+@pytest.mark.parametrize(("busy", "is_named"), [(True, True), (False, False)])
+def test_a_command_that_runs_all_the_time_is_named_where_the_processors_are_full(
+    tmp_path: Path, busy: bool, is_named: bool
+) -> None:
+    cpu = _CPU if busy else {**_CPU, "cpu_user": 0.5, "cpu_idle": 1.5}
+    data = _run(
+        tmp_path, lambda i: 1000.0,
+        {"waits": [{**_OURS, "processes": 2.0}], "commands": [_COMMAND], "machine": [cpu], "processes": [_BACKENDS]},
+    )  # fmt: skip
+    found = _found(data, "foreign-command")
+    assert (found is not None) == is_named
+    if found is not None:
+        assert found.message.id == "foreign-command-concurrent" and found.cost.mean == pytest.approx(1 / 3, abs=0.01)
+
+
+def _waiting(i: int) -> list[dict[str, Any]]:
+    slow = {**_OURS, "wait_type": "IO", "wait": "WalSync", "processes": 3.0}
+    return [{**_OURS, "processes": 1.0}, slow] if i >= 25 else [{**_OURS, "processes": 4.0}]
+
+
+def test_two_levels_are_told_with_what_differs(tmp_path: Path) -> None:
+    events = [(0.0, "schema changed", "index t_pkey was dropped"), (25.5, "configuration reloaded", "x")]
+    data = _run(tmp_path, lambda i: 200.0 if i >= 25 else 1000.0, {"waits": _waiting}, events)
+    first = RunAnalysis(data).diagnosis.findings[0]
+    assert first.cause == "level-change" and first.message.id == "level-change-fell"
+    assert first.cost.mean == pytest.approx(0.8 * 15 / 40, abs=0.02) and first.confidence is Confidence.HIGH
+    text = i18n.text(first.message)
+    assert "index t_pkey was dropped" in text and "IO WalSync 0.0% → 75%" in text and "reloaded" in text
+
+
+def test_a_level_without_an_event_is_less_sure_and_one_level_is_none(tmp_path: Path) -> None:
+    data = _run(tmp_path / "1", lambda i: 1000.0 if i >= 12 else 500.0, {"waits": [{**_OURS, "processes": 4.0}]})
+    found = _found(data, "level-change")
+    assert found is not None and found.message.id == "level-change-rose"
+    assert found.confidence is Confidence.MEDIUM and found.message.args["seen"].id == "contrast-nothing"  # type: ignore[union-attr]
+    calm = _run(tmp_path / "2", lambda i: 1000.0, {"waits": _waiting})
+    assert _found(calm, "level-change") is None and _found(calm, "stalls") is None
+
+
+def test_a_dip_tells_what_rose_meanwhile(tmp_path: Path) -> None:
+    def processes(i: int) -> list[dict[str, Any]]:
+        return [{**_BACKENDS, "stopped": 4.0 if 20 <= i < 24 else 0.0}]
+
+    data = _run(
+        tmp_path, lambda i: 10.0 if 20 <= i < 24 else 1000.0,
+        {"waits": [{**_OURS, "processes": 4.0}], "processes": processes},
+    )  # fmt: skip
+    found = _found(data, "stalls")
+    assert found is not None and found.confidence is Confidence.MEDIUM
+    assert "client backend processes stopped by a signal 0 → 4" in i18n.text(found.message)
