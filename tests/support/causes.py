@@ -48,6 +48,7 @@ class Injected:
     says: str = ""
     clients: int = 4
     seconds: float = SECONDS
+    interval_s: float = 0.2
     #: Something that goes on beside the load.
     disturb: Disturb = nullcontext
     #: Further options of pgdyno run.
@@ -296,7 +297,7 @@ def experiment_of(i: Injected) -> str:
     return (
         f'name = "cause"\ntitle = "Cause"\n[dataset]\n{dataset}\n[workloads.w]\n{workload}\n'
         f"[axes]\nclients = [{i.clients}]\n[run]\nduration_s = {i.seconds}\nwarmup_s = {WARMUP_S}\n"
-        f"interval_s = 0.2\nrepetitions = 1\n{'max_tries = 100' if i.warehouses else ''}\n"
+        f"interval_s = {i.interval_s}\nrepetitions = 1\n{'max_tries = 100' if i.warehouses else ''}\n"
     )
 
 
@@ -393,9 +394,16 @@ EVERY = (
         "synchronous standby", "sync-standby", _OWN, _filled(20_000), "autovacuum=off\n", clients=4, disturb=_standby,
     ),
     Injected(
+        # Statistics from when all rows had one value; analyzed in the middle of the trial.
         "plan that changes", "plan-changed", "\\set v random(1, 20000)\nSELECT id FROM t WHERE v = :v;\n",
+        f"{_ROWS} insert into t select i, 1, 'x' from generate_series(1, 20000) i; create index on t (v); "
+        "vacuum analyze t; update t set v = id", f"{_LOOSE}plan_cache_mode=force_generic_plan\n", clients=1,
+        disturb=_once("analyze t", 7.5),
+    ),
+    Injected(
+        "index created", "level-change", "\\set v random(1, 20000)\nSELECT id FROM t WHERE v = :v;\n",
         f"{_ROWS} insert into t select i, i, 'x' from generate_series(1, 20000) i; vacuum analyze t", _LOOSE,
-        clients=1, disturb=_once("create index on t (v); analyze t", 7.5),
+        clients=1, says="t_v_idx", disturb=_once("create index on t (v)", 7.5),
     ),
     Injected(
         "no vacuum", "bloat", f"{_UPDATE.format(n=500)}SELECT count(*) FROM t;\n",

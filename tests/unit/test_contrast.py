@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from pgdyno import i18n
-from pgdyno.diagnosis import contrast
+from pgdyno.diagnosis import contrast, dips
 from pgdyno.diagnosis.contrast import Series
 from pgdyno.diagnosis.finding import Confidence, Finding
 from pgdyno.diagnosis.recorded import Array, Recorded, mean_over
@@ -154,3 +155,27 @@ def test_a_dip_tells_what_rose_meanwhile(tmp_path: Path) -> None:
     found = _found(data, "stalls")
     assert found is not None and found.confidence is Confidence.MEDIUM
     assert "client backend processes stopped by a signal 0 → 4" in i18n.text(found.message)
+
+
+def _frozen(tmp_path: Path, seconds: list[float], longest_s: list[float]) -> Recorded:
+    """Intervals of a second of which some lack `seconds`, with the slowest transaction of each."""
+    data = _run(tmp_path, lambda i: 1000.0, {"waits": [{**_OURS, "processes": 4.0}]}, n=len(seconds))
+    r = Recorded(data, data.trials[0])
+    r.__dict__["intervals"] = [
+        replace(row, committed=round(row.committed * (1 - lacks)), p50_ns=200_000, max_ns=round(longest * 1e9))
+        for row, lacks, longest in zip(r.intervals, seconds, longest_s, strict=True)
+    ]
+    return r
+
+
+def test_a_freeze_shorter_than_an_interval_is_a_dip(tmp_path: Path) -> None:
+    lacks, longest = [0.0] * 30, [0.002] * 30
+    lacks[7], longest[7] = 0.27, 0.25
+    lacks[19], longest[19] = 0.4, 0.4
+    found = dips.dips_of(_frozen(tmp_path / "1", lacks, longest))
+    assert [(d.start_ns // 10**9, d.frozen_ns) for d in found] == [(7, 250_000_000), (19, 400_000_000)]
+    # One client alone was slow: the others went on.
+    assert dips.dips_of(_frozen(tmp_path / "2", [0.0] * 30, longest)) == []
+    # Throughput is a little lower, and nothing was slow.
+    lacks[19] = 0.0
+    assert dips.dips_of(_frozen(tmp_path / "3", lacks, [0.002] * 30)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,17 @@ import numpy as np
 from pgdyno.diagnosis import foreign
 from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans
 from pgdyno.diagnosis.causes.row_locks import is_foreign
-from pgdyno.diagnosis.recorded import Recorded
+from pgdyno.diagnosis.recorded import Array, Recorded
 from pgdyno.message import Message, Name, message
+from pgdyno.model import IntervalRow
 
 #: A dip is below this part of the median around it, by so many robust deviations, for so long.
 _BELOW, _SIGMAS, _SHORTEST_S = 0.7, 5.0, 0.5
 #: Or next to nothing, however noisy it is around, where so many transactions would have been committed.
 _NOTHING, _EXPECTED = 0.1, 20.0
+#: A freeze: no client gets an answer for this many usual latencies and seconds, and the interval lacks this part of what
+#: would have been committed in that time, and of its own throughput.
+_LATENCIES, _FREEZE_S, _ALL_CLIENTS, _LACKS = 20.0, 0.1, 0.5, 0.05
 #: Intervals that the median is taken of. A stall that is longer than half of them is seen by the whole trial's median.
 _AROUND = 61
 #: Sources that are sampled together begin within this time.
@@ -29,11 +34,15 @@ _MOSTLY = 0.5
 
 @dataclass(frozen=True)
 class Dip:
-    """A stretch, in nanoseconds since the load began; `loss`: the part of the throughput around it that it lacks."""
+    """A stretch, in nanoseconds since the load began; `loss`: the part of the throughput around it that it lacks.
+
+    `frozen_ns` is the longest time in which no client got an answer, 0 if some did all the time.
+    """
 
     start_ns: int
     end_ns: int
     loss: float
+    frozen_ns: int = 0
 
     @property
     def seconds(self) -> float:
@@ -47,7 +56,7 @@ def dips_of(r: Recorded) -> list[Dip]:
     if len(rows) < 10:
         return []
     tps = np.array([x.committed / ((x.end_ns - x.start_ns) / 1e9) for x in rows])
-    if tps.min() >= max(_BELOW, _NOTHING) * tps.max():
+    if tps.min() >= (1 - _LACKS) * tps.max():
         # No interval can be a dip: what lies around it is at most the greatest.
         return []
     half = min(_AROUND, len(tps)) // 2
@@ -55,7 +64,8 @@ def dips_of(r: Recorded) -> list[Dip]:
     if not r.rate_changes:
         around = np.maximum(around, np.median(tps))
     spread = _MAD * float(np.median(np.abs(tps - around)))
-    low = (tps < np.minimum(_BELOW * around, around - _SIGMAS * spread)) | (tps < _NOTHING * around)
+    frozen = _frozen(rows, tps, around, spread)
+    low = (tps < np.minimum(_BELOW * around, around - _SIGMAS * spread)) | (tps < _NOTHING * around) | (frozen > 0)
     found, i = [], 0
     while i < len(rows):
         if not low[i]:
@@ -65,12 +75,28 @@ def dips_of(r: Recorded) -> list[Dip]:
         while j + 1 < len(rows) and low[j + 1]:
             j += 1
         lacks = float(1 - tps[i : j + 1].sum() / around[i : j + 1].sum()) if around[i : j + 1].sum() > 0 else 1.0
-        dip = Dip(rows[i].start_ns, rows[j].end_ns, lacks)
+        dip = Dip(rows[i].start_ns, rows[j].end_ns, lacks, int(frozen[i : j + 1].max()))
         expected = float(around[i : j + 1].mean()) * dip.seconds
-        if dip.seconds >= _SHORTEST_S and expected >= _EXPECTED:
+        if (dip.seconds >= _SHORTEST_S or dip.frozen_ns) and expected >= _EXPECTED:
             found.append(dip)
         i = j + 1
     return found
+
+
+def _frozen(rows: Sequence[IntervalRow], tps: Array, around: Array, spread: float) -> Array:
+    """Return, for each interval, how long no client got an answer, in ns; 0 where some did all the time.
+
+    One slow transaction is slow alone. If all clients were held up as long as the slowest one, the interval lacks what
+    they would have committed in that time. A freeze that spans intervals is in each of them.
+    """
+    lengths = np.array([x.end_ns - x.start_ns for x in rows], dtype=float)
+    longest = np.array([x.max_ns for x in rows], dtype=float)
+    usual = float(np.median([x.p50_ns for x in rows]))
+    lacks = np.maximum(0.0, 1 - tps / np.maximum(around, 1e-9))
+    is_long = longest >= max(_LATENCIES * usual, _FREEZE_S * 1e9)
+    is_short_of = (lacks >= _LACKS) & (tps < around - _SIGMAS * spread)
+    held = lacks * lengths >= _ALL_CLIENTS * np.minimum(longest, lengths)
+    return np.where(is_long & is_short_of & held, longest, 0.0)
 
 
 def explained(r: Recorded, dip: Dip) -> list[Message]:

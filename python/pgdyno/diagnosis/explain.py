@@ -73,8 +73,9 @@ def _without_told(findings: Sequence[Finding], generic: Collection[str]) -> list
     troubles = [f for f in findings if f.cause not in generic and f.kind is Kind.TROUBLE]
 
     def is_accounted_for(f: Finding) -> bool:
+        # Costs that are bounds by reasoning have half of the bound as their mean.
         return any(
-            t.cost.mean >= _TELLS_WHY * f.cost.mean and _WORTH[t.confidence] >= _WORTH[f.confidence] for t in troubles
+            t.cost.high >= _TELLS_WHY * f.cost.mean and _WORTH[t.confidence] >= _WORTH[f.confidence] for t in troubles
         )
 
     left = [f for f in findings if f.cause in generic and not is_accounted_for(f)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Recorded
 
+#: Checkpoints have causes of their own, whoever asks for them.
+_CHECKPOINT = re.compile(r"\s*checkpoint\b", re.IGNORECASE)
 #: States in which a session works.
 _WORKING = ("active", "fastpath function call")
 
@@ -33,7 +36,7 @@ def commands(r: Recorded) -> list[Ran]:
     if rows:
         found: dict[tuple[int, int, str], Ran] = {}
         for row in rows:
-            if row["state"] in _WORKING:
+            if row["state"] in _WORKING and not _CHECKPOINT.match(str(row["command"])):
                 key = (row["start_ns"], row["end_ns"], shortened(str(row["command"])))
                 before = found.get(key)
                 sessions = row["sessions"] + (before.sessions if before else 0.0)

@@ -18,6 +18,7 @@ _LOSS = 0.03
 _NEAR_NS = 3_000_000_000
 #: Events whose time is not known: they lie between the beginning and the end of the trial.
 _ANYWHERE = (EventKind.SCHEMA_CHANGED, EventKind.SETTING_CHANGED, EventKind.PLAN_CHANGED)
+_DEFINED = (EventKind.SCHEMA_CHANGED, EventKind.SETTING_CHANGED)
 _NEAR = (
     EventKind.CONFIGURATION_RELOADED, EventKind.SERVER_RESTARTED, EventKind.RECOVERY, EventKind.SERVER_PROCESS_DIED,
     EventKind.COUNTERS_RESET, EventKind.AUTOVACUUM, EventKind.CHECKPOINT_BEGINS,
@@ -69,6 +70,8 @@ def _judge(e: Observed) -> Finding | None:
         return None
     worst = max(changes, key=lambda c: c.loss)
     events = _events(worst)
+    # A changed plan is a cause of its own; what was defined or set otherwise is not.
+    is_known = any(e.kind in _DEFINED for e in worst.recorded.events)
     evidence: list[Text] = [*events, *contrast.observations(contrast.separators(worst.recorded, [worst.slow]))]
     seconds = Quantity((worst.at_ns - worst.recorded.window[0]) / 1e9, "seconds")
     seen = (
@@ -82,7 +85,7 @@ def _judge(e: Observed) -> Finding | None:
             "level-change-fell" if worst.falls else "level-change-rose", at=seconds,
             before=Quantity(worst.before, "count"), after=Quantity(worst.after, "count"), seen=seen,
         ),
-        Share(loss, 0.0, loss), THROUGHPUT, Confidence.HIGH if events else Confidence.MEDIUM,
+        Share(loss, 0.0, loss), THROUGHPUT, Confidence.HIGH if is_known else Confidence.MEDIUM,
         message("level-change-remedy"),
         [Fact("trials-with-change", len(changes)), Fact("trials", len(e.trials))],
     )  # fmt: skip

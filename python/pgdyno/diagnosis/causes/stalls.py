@@ -22,7 +22,9 @@ def _judge(e: Observed) -> Finding | None:
         return None
     longest = max((d for _, d in found), key=lambda d: d.seconds)
     evidence = _evidence(e)
-    seen = message("contrast-seen", evidence=listed(evidence, "semicolon")) if evidence else message("contrast-nothing")
+    if frozen := max(d.frozen_ns for _, d in found):
+        evidence.insert(0, message("dip-freeze", time=Quantity(frozen, "ns")))
+    seen = message("contrast-seen", evidence=listed(evidence[:_MOST], "semicolon")) if evidence else message("contrast-nothing")
     return e.finding(
         CAUSE,
         message(

@@ -23,6 +23,7 @@ dip-steal = CPUs taken by the hypervisor
 dip-others = other processes on the CPUs
 dip-waits = waits for { $wait }
 dip-event = { $event }
+dip-freeze = no client got an answer for up to { $time }
 
 why = Why: { $states }, of { $a } to { $b } per transaction{ $uses }.
 why-of = Why ({ $label }): { $states }, of { $a } to { $b } per transaction{ $uses }.

@@ -23,6 +23,7 @@ dip-steal = 虚拟机管理器占去 CPU
 dip-others = 其他进程占用 CPU
 dip-waits = 等待 { $wait }
 dip-event = { $event }
+dip-freeze = 所有客户端最长 { $time } 没有得到回答
 
 why = 原因：{ $states }，每事务由 { $a } 变为 { $b }{ $uses }。
 why-of = 原因（{ $label }）：{ $states }，每事务由 { $a } 变为 { $b }{ $uses }。
