@@ -39,6 +39,19 @@ class Commands:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitStatements:
+    """Statement of our clients, without constants, in a wait; `processes` is the mean number of clients that were read.
+
+    Of the clients that wait, 20 are read at a look.
+    """
+
+    wait_type: str
+    wait: str
+    statement: str
+    processes: float
+
+
+@dataclass(frozen=True, slots=True)
 class Blockers:
     """Session that holds a lock for which one of ours waits."""
 
@@ -399,6 +412,7 @@ class Plans:
 SAMPLES: dict[str, type] = {
     "waits": Waits,
     "commands": Commands,
+    "wait_statements": WaitStatements,
     "blockers": Blockers,
     "counters": Counters,
     "snapshots": Snapshots,

@@ -13,7 +13,7 @@ import pytest
 from pgdyno.collect import plans
 from pgdyno.collect.plans import Sample
 from pgdyno.collect.sources.sessions import Blockers, Snapshots
-from pgdyno.collect.sources.waits import Waits
+from pgdyno.collect.sources.waits import Commands, Waits, WaitStatements
 
 from tests.support import causes
 from tests.support.causes import Explained, Injected
@@ -158,6 +158,35 @@ def test_strangers_locks_and_snapshots_elsewhere_are_not_ours(server: Server, da
             assert waits.is_locked and row["by"] == "a" and row["relation"] == "t" and not row["by_ours"]
         (snapshot,) = Snapshots(ours, "pgdyno").rows(1.0)
         assert float(snapshot["oldest_transactions"]) < 100
+
+
+def test_commands_of_others_and_statements_that_wait_are_read(server: Server, database: str) -> None:
+    here = server.conninfo(dbname=database)
+    server.sql("create table t (a int)", dbname=database)
+    with (
+        closing(psycopg.connect(here, application_name="batch")) as batch,
+        closing(psycopg.connect(here, autocommit=True, application_name="pgdyno admin")) as ours,
+        closing(psycopg.connect(here, application_name="pgdyno")) as client,
+        closing(psycopg.connect(here, application_name="report")) as report,
+    ):
+        batch.execute("lock table t in access exclusive mode")
+        report.pgconn.send_query(b"select pg_sleep(5), 'a secret'")
+        client.pgconn.send_query(b"select a from t where a = 42")
+        waits = Waits(ours, "pgdyno")
+        wait_until(lambda: waits.look() or waits.is_locked)
+        wait_until(lambda: waits.look() or any(name == "report" for name, *_ in waits._commands))
+        commands = {(r["application"], r["command"], r["state"], r["wait"]) for r in Commands(waits).rows(1.0)}
+        assert commands == {
+            ("batch", "lock table t in access exclusive mode", "idle in transaction", "Client:ClientRead"),
+            ("report", "select pg_sleep(…), …", "active", "Timeout:PgSleep"),
+        }
+        (row,) = WaitStatements(waits).rows(1.0)
+        assert (row["wait_type"], row["wait"], row["statement"]) == ("Lock", "relation", "select a from t where a = …")
+        assert 0 < row["processes"] <= 1
+        # Each is told once.
+        assert Commands(waits).rows(1.0) == [] == WaitStatements(waits).rows(1.0)
+        for conn in (report, client):
+            conn.cancel()
 
 
 def test_whoever_keeps_dead_rows_or_locks_is_seen(server: Server, database: str) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pgdyno import i18n
-from pgdyno.diagnosis import contrast, dips
+from pgdyno.diagnosis import contrast, dips, wait_events
 from pgdyno.diagnosis.contrast import Series
 from pgdyno.diagnosis.finding import Confidence, Finding
 from pgdyno.diagnosis.recorded import Array, Recorded, mean_over
@@ -179,3 +179,33 @@ def test_a_freeze_shorter_than_an_interval_is_a_dip(tmp_path: Path) -> None:
     # Throughput is a little lower, and nothing was slow.
     lacks[19] = 0.0
     assert dips.dips_of(_frozen(tmp_path / "3", lacks, [0.002] * 30)) == []
+
+
+def test_commands_that_differ_in_numbers_are_one(tmp_path: Path) -> None:
+    def commands(i: int) -> list[dict[str, Any]]:
+        return [{**_COMMAND, "command": f"insert into log_{i} select …"}] if 10 <= i < 20 else []
+
+    data = _run(
+        tmp_path, lambda i: 500.0 if 10 <= i < 20 else 1000.0, {"waits": [{**_OURS, "processes": 4.0}],
+        "commands": commands},
+    )  # fmt: skip
+    found = _found(data, "foreign-command")
+    assert found is not None and found.message.args["command"] == Name("insert into log_… select …")
+    assert found.message.args["others"] is None
+
+
+@pytest.mark.parametrize("wait", ["IPC:SafeSnapshot", "LWLock:MultiXactGen"])
+def test_a_wait_without_a_rule_is_described_and_placed(tmp_path: Path, wait: str) -> None:
+    kind, event = wait.split(":")
+    waits = [{**_OURS, "wait_type": kind, "wait": event, "processes": 2.0}, {**_OURS, "processes": 2.0}]
+    where = [
+        {"wait_type": kind, "wait": event, "statement": "update a set b = …", "processes": 1.5},
+        {"wait_type": kind, "wait": event, "statement": "select 1", "processes": 0.5},
+        {"wait_type": "Lock", "wait": "tuple", "statement": "select 2", "processes": 5.0},
+    ]
+    data = _run(tmp_path, lambda i: 1000.0, {"waits": waits, "wait_statements": where})
+    found = _found(data, "other-waits")
+    assert found is not None
+    text = i18n.text(found.message)
+    assert wait_events.description(wait).rstrip(".") in text and "75% of that in update a set b = …" in text
+    assert wait_events.description(wait.upper()) and not wait_events.description("IO:Nothing")

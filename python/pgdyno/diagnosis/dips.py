@@ -19,8 +19,8 @@ from pgdyno.model import IntervalRow
 _BELOW, _SIGMAS, _SHORTEST_S = 0.7, 5.0, 0.5
 #: Or next to nothing, however noisy it is around, where so many transactions would have been committed.
 _NOTHING, _EXPECTED = 0.1, 20.0
-#: A freeze: no client gets an answer for this many usual latencies and seconds, and the interval lacks this part of what
-#: would have been committed in that time, and of its own throughput.
+#: A freeze: no client gets an answer for this many usual latencies and seconds, and the interval lacks this part of
+#: what would have been committed in that time, and of its own throughput.
 _LATENCIES, _FREEZE_S, _ALL_CLIENTS, _LACKS = 20.0, 0.1, 0.5, 0.05
 #: Intervals that the median is taken of. A stall that is longer than half of them is seen by the whole trial's median.
 _AROUND = 61

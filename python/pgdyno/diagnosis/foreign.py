@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from pgdyno.diagnosis.phrases import shortened
@@ -10,6 +11,7 @@ from pgdyno.diagnosis.recorded import Recorded
 
 #: Checkpoints have causes of their own, whoever asks for them.
 _CHECKPOINT = re.compile(r"\s*checkpoint\b", re.IGNORECASE)
+_DIGITS = re.compile(r"\d+")
 #: States in which a session works.
 _WORKING = ("active", "fastpath function call")
 
@@ -34,10 +36,11 @@ def commands(r: Recorded) -> list[Ran]:
     """
     rows = r.rows("commands")
     if rows:
+        names = _grouped({shortened(str(row["command"])) for row in rows})
         found: dict[tuple[int, int, str], Ran] = {}
         for row in rows:
             if row["state"] in _WORKING and not _CHECKPOINT.match(str(row["command"])):
-                key = (row["start_ns"], row["end_ns"], shortened(str(row["command"])))
+                key = (row["start_ns"], row["end_ns"], names[shortened(str(row["command"]))])
                 before = found.get(key)
                 sessions = row["sessions"] + (before.sessions if before else 0.0)
                 running = (0.0 if row["wait"] else row["sessions"]) + (before.running if before else 0.0)
@@ -48,6 +51,14 @@ def commands(r: Recorded) -> list[Ran]:
         for row in r.rows("progress")
         if not row["auto"] and not r.mentions(_verb(str(row["command"])))
     ]
+
+
+def _grouped(texts: Collection[str]) -> dict[str, str]:
+    """Return the name of each command: those that differ in numbers only (part_2024, part_2025) have one name."""
+    kinds: dict[str, set[str]] = {}
+    for text in texts:
+        kinds.setdefault(_DIGITS.sub("…", text), set()).add(text)
+    return {text: kind if len(own) > 1 else text for kind, own in kinds.items() for text in own}
 
 
 def _named(command: str, relation: str) -> str:

@@ -170,6 +170,15 @@ class Observed:
                 own += took if Path(s.script).name == script and s.line == line else 0.0
         return own / whole if whole else 0.0
 
+    def most_waiting(self, wait: str) -> tuple[str, float]:
+        """Return the statement that was seen most often in a wait ("Lock:tuple"), and its share; empty if unknown."""
+        counts: dict[str, float] = {}
+        for row in self.whole("wait_statements"):
+            if f"{row['wait_type']}:{row['wait']}".lower() == wait.lower():
+                counts[str(row["statement"])] = counts.get(str(row["statement"]), 0.0) + row["processes"]
+        most = max(counts, key=lambda statement: counts[statement], default="")
+        return (most, counts[most] / sum(counts.values())) if most else ("", 0.0)
+
     @cached_property
     def most_missed(self) -> tuple[str, float]:
         """Return the table with the most page misses in shared buffers, and its share; empty if unknown.

@@ -20,7 +20,7 @@ from pgdyno.collect.sources.progress import Progress
 from pgdyno.collect.sources.quota import Quota
 from pgdyno.collect.sources.sessions import Blockers, Slots, Snapshots, Standbys
 from pgdyno.collect.sources.sizes import Sizes
-from pgdyno.collect.sources.waits import Commands, Waits
+from pgdyno.collect.sources.waits import Commands, Waits, WaitStatements
 from pgdyno.message import Text, message
 from pgdyno.run.site import Site
 
@@ -89,7 +89,12 @@ class AskedSources:
         self.waits = None
         if "waits" in self._wanted:
             waits = self.waits = Waits(conn, application)
-            found += [waits, Commands(waits), Blockers(conn, application, lambda: waits.is_locked)]
+            found += [
+                waits,
+                Commands(waits),
+                WaitStatements(waits),
+                Blockers(conn, application, lambda: waits.is_locked),
+            ]
         self.sources = found
 
     def _postmaster(self) -> int | None:

@@ -214,8 +214,8 @@ def _views(db: duckdb.DuckDBPyConnection, scratch: Path, searches: list[dict[str
 #: What is sampled beside trials, as tables are called.
 SAMPLED = (
     "machine", "cores", "devices", "processes", "quota", "network", "counters", "snapshots", "standbys", "slots",
-    "progress", "locks", "sizes", "softirqs", "waits", "commands", "blockers", "tables", "indexes", "io", "statements",
-    "wait_profile", "buffers", "plans",
+    "progress", "locks", "sizes", "softirqs", "waits", "commands", "wait_statements", "blockers", "tables", "indexes",
+    "io", "statements", "wait_profile", "buffers", "plans",
 )  # fmt: skip
 
 

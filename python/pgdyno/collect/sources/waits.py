@@ -13,22 +13,26 @@ from pgdyno.collect.sources.base import Row
 from pgdyno.collect.sources.sessions import without_literals
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-#: Other sessions whose commands are read at a look: those whose command began first.
-_OTHERS = 20
+#: Sessions whose statements are read at a look, of either kind: others at work, those whose command began first; and
+#: our clients that wait.
+_READ = 20
 #: By the function beneath the view: the view joins names that nobody asks for here. Our own clients apart from others.
 #: A physical or logical replication stream is no command, and parallel workers belong to their leader.
 _ACTIVITY = f"""
-select kind, ours, state, wait_type, wait, case when place <= {_OTHERS} then application end,
-       case when place <= {_OTHERS} then left(query, 200) end, count(*)
+select kind, ours, state, wait_type, wait, case when place <= {_READ} and other then application end,
+       case when place <= {_READ} then left(query, 200) end, count(*)
 from (
-  select *, case when other then row_number() over (partition by other order by began) end as place
+  select *, case when other or waits then row_number() over (partition by other, waits
+              order by case when other then extract(epoch from began) else pid end) end as place
   from (
-    select coalesce(backend_type, '?') as kind, coalesce(application_name, '') as application,
+    select coalesce(backend_type, '?') as kind, coalesce(application_name, '') as application, pid,
            coalesce(application_name = $1 and backend_type = 'client backend', false) as ours,
            coalesce(state, '') as state, coalesce(wait_event_type, '') as wait_type, coalesce(wait_event, '') as wait,
            query, coalesce(query_start, xact_start) as began,
            coalesce(backend_type in ('client backend', 'walsender') and application_name is distinct from $1
-                    and state <> 'idle' and query !~* '^\\s*start_replication', false) as other
+                    and state <> 'idle' and query !~* '^\\s*start_replication', false) as other,
+           coalesce(application_name = $1 and backend_type = 'client backend' and state = 'active'
+                    and wait_event_type <> 'Client', false) as waits
     from pg_stat_get_activity(null)
     where pid <> pg_backend_pid() and coalesce(application_name, '') <> 'pgdyno admin') a) b
 group by 1, 2, 3, 4, 5, 6, 7""".encode()
@@ -56,6 +60,9 @@ class Waits:
         #: Of other sessions: application, command, state, and wait; and the looks since they were last asked for.
         self._commands: Counter[tuple[str, str, str, str]] = Counter()
         self._command_looks = 0
+        #: Of our clients that wait: wait and statement.
+        self._statements: Counter[tuple[str, str, str]] = Counter()
+        self._statement_looks = 0
         self._is_prepared = False
         #: Some of our clients waited for a lock when we last looked.
         self.is_locked = False
@@ -65,13 +72,16 @@ class Waits:
         found = self._answer()
         self._looks += 1
         self._command_looks += 1
+        self._statement_looks += 1
         self.is_locked = False
         for n in range(found.ntuples):
             kind, ours, state, what, event, application, command, count = (
                 (found.get_value(n, i) or b"").decode(errors="replace") for i in range(8)
             )
             self._seen[kind, ours == "t", state, what, event] += int(count)
-            if command:
+            if command and ours == "t":
+                self._statements[what, event, without_literals(command)] += int(count)
+            elif command:
                 wait = f"{what}:{event}" if what else ""
                 self._commands[application, without_literals(command), state, wait] += int(count)
             self.is_locked |= ours == "t" and what == "Lock"
@@ -109,6 +119,29 @@ class Waits:
             {"application": application, "command": command, "state": state, "wait": wait, "sessions": n / looks}
             for (application, command, state, wait), n in seen.items()
         ]
+
+    def statements(self) -> list[Row]:
+        """Return a row for each wait and statement of our clients since the last call, with their mean number."""
+        looks, seen = self._statement_looks, self._statements
+        self._statement_looks, self._statements = 0, Counter()
+        return [
+            {"wait_type": what, "wait": event, "statement": statement, "processes": n / looks}
+            for (what, event, statement), n in seen.items()
+        ]
+
+
+class WaitStatements:
+    """Statements in which our clients wait, one row per sample, wait and statement; of 20 waiting clients at a look."""
+
+    name = "wait_statements"
+    period_s = 0.0
+
+    def __init__(self, waits: Waits) -> None:
+        self._waits = waits
+
+    def rows(self, seconds: float) -> list[Row]:
+        """See Source."""
+        return self._waits.statements()
 
 
 class Commands:

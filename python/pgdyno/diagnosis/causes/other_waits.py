@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis import wait_events
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes import data_io, row_locks, wal_flush, wal_insert
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.phrases import shortened
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity
 
@@ -33,12 +35,14 @@ def _judge(e: Observed) -> Finding | None:
     parts = sorted(((p.mean, w) for w in left if (p := e.waiting(w)) is not None), reverse=True)
     (most, wait), *_ = parts
     named = wait.replace(":", " ")
-    statement, share = row_locks.most_blocked(e) if wait.startswith("Lock:") else ("", 0.0)
-    waiting = message("other-waits-statement", share=Quantity(share, "share"), statement=Name(statement[:80]))
+    statement, share = e.most_waiting(wait)
+    waiting = message("other-waits-statement", share=Quantity(share, "share"), statement=Name(shortened(statement)))
+    meaning = wait_events.description(wait)
     return e.finding(
         CAUSE,
         message(
             "other-waits", share=cost, wait=Name(named), most=Quantity(most, "share"),
+            meaning=message("other-waits-meaning", description=Name(meaning.rstrip("."))) if meaning else None,
             waiting=waiting if statement else None,
         ),
         cost, CLIENTS_TIME, Confidence.MEDIUM,

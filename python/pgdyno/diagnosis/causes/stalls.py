@@ -24,7 +24,11 @@ def _judge(e: Observed) -> Finding | None:
     evidence = _evidence(e)
     if frozen := max(d.frozen_ns for _, d in found):
         evidence.insert(0, message("dip-freeze", time=Quantity(frozen, "ns")))
-    seen = message("contrast-seen", evidence=listed(evidence[:_MOST], "semicolon")) if evidence else message("contrast-nothing")
+    seen = (
+        message("contrast-seen", evidence=listed(evidence[:_MOST], "semicolon"))
+        if evidence
+        else message("contrast-nothing")
+    )
     return e.finding(
         CAUSE,
         message(

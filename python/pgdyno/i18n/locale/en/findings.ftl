@@ -72,8 +72,9 @@ neighbour-processes = other processes used { $others }
 neighbour-both = the hypervisor took { $steal } and other processes used { $others }
 neighbour-remedy = Measure when the machine is quiet, or on a dedicated host (comparisons alternate to be less affected).
 
-other-waits = Clients wait during { $share } of their time for events that pgdyno has no rule for, most of it for { $wait } ({ $most }){ $waiting }.
-other-waits-statement = ; { $share } of the statements that wait for locks are: { $statement }
+other-waits = Clients wait during { $share } of their time for events that pgdyno has no rule for, most of it for { $wait } ({ $most }{ $meaning }){ $waiting }.
+other-waits-meaning = ; PostgreSQL: { $description }
+other-waits-statement = ; { $share } of that in { $statement }
 other-waits-asleep-remedy = No script calls pg_sleep: look for it in the triggers and functions of the tables that the script changes (track_functions = all shows their time).
 other-waits-remedy = Look up { $wait } in the documentation of PostgreSQL, Wait Events (The Cumulative Statistics System).
 

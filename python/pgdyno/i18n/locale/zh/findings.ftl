@@ -72,8 +72,9 @@ neighbour-processes = 其他进程使用 { $others }
 neighbour-both = 虚拟机管理器占去 { $steal }，其他进程使用 { $others }
 neighbour-remedy = 在机器空闲时测量，或使用独占的主机（对比轮流进行，以减小影响）。
 
-other-waits = 客户端有 { $share } 的时间在等待 pgdyno 没有规则的事件，主要是 { $wait }（{ $most }）{ $waiting }。
-other-waits-statement = ；等锁的语句中 { $share } 为：{ $statement }
+other-waits = 客户端有 { $share } 的时间在等待 pgdyno 没有规则的事件，主要是 { $wait }（{ $most }{ $meaning }）{ $waiting }。
+other-waits-meaning = ；PostgreSQL 的说明：{ $description }
+other-waits-statement = ；其中 { $share } 在 { $statement } 中
 other-waits-asleep-remedy = 脚本没有调用 pg_sleep：请检查脚本所修改的表的触发器和函数（track_functions = all 显示其耗时）。
 other-waits-remedy = { $wait } 的含义见 PostgreSQL 文档“累积统计系统”一章中的等待事件。
 
