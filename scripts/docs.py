@@ -50,7 +50,7 @@ CLUSTER = tuple(
     )
 )  # fmt: skip
 TPCC = tuple(f"tpcc {v}" for v in ("check", "acid", "show"))
-JUDGING = ("explain", "compare", "capacity", "history", "scaling")
+JUDGING = ("explain", "compare", "capacity", "history", "judge", "scaling")
 VERBS = (
     "run", "plan", "experiments", "new", "capture", "load", "tpcc", *TPCC, "cluster", *CLUSTER, "drill", "storage",
     "report", *JUDGING, "sql", "export", "pgbench",
@@ -221,6 +221,10 @@ _HISTORY = (
     f"for n in 1 2 3 4 5 6 7; do pgdyno run quick {_SHORT} --restarts 2 --runs nights > h.log 2>&1; done; "
     "pgdyno history nights"
 )
+_JUDGE = (
+    "for n in 1 2; do pgbench -n -S -c 4 -T 40 -P 1 > run$n.txt 2>&1; done; pgbench -n -N -c 4 -T 8 -P 1 > short.txt 2>&1; "
+    "pgdyno judge run1.txt run2.txt; echo; pgdyno judge short.txt"
+)
 _FLASHBACK = (
     "pgdyno cluster snapshot r2 ; pgdyno drill r2 --rounds 1 -q > drill.log ; "
     "pgdyno cluster flashback r2 --to latest --into was 2> log ; pgdyno cluster stop was > log"
@@ -272,6 +276,7 @@ QUOTES = {
     ),
     "compare": Quote(COMPARE_GUIDE, _COMPARE),
     "history": Quote("docs/guide/ci.md", _HISTORY),
+    "judge": Quote("docs/guide/compare.md", _PREPARED + _JUDGE),
     "load_plan": Quote("docs/guide/loading.md", "pgdyno load tpcb --scale 1000000 --dry-run --disk-mbps 4000"),
     "load_direct": Quote("docs/guide/loading.md", "pgdyno load tpcb --scale 100 --data c1"),
     "kept": Quote("docs/guide/loading.md", _KEPT),

@@ -408,6 +408,15 @@ class Plans:
     rows_thrown_away: float
 
 
+@dataclass(frozen=True, slots=True)
+class Definitions:
+    """Definition of the database before the trial: a relation, a part of one, a function, an extension, a setting."""
+
+    object: str
+    name: str
+    definition: str
+
+
 #: By the name of the source.
 SAMPLES: dict[str, type] = {
     "waits": Waits,
@@ -435,9 +444,10 @@ SAMPLES: dict[str, type] = {
     "wait_profile": WaitProfile,
     "buffers": Buffers,
     "plans": Plans,
+    "definitions": Definitions,
 }
 #: Sources whose rows cover the whole trial and have no times.
-WHOLE = {"tables", "indexes", "io", "statements", "wait_profile", "buffers", "plans"}
+WHOLE = {"tables", "indexes", "io", "statements", "wait_profile", "buffers", "plans", "definitions"}
 #: Columns that every other row has: its time in nanoseconds since the load began.
 TIMES = ("start_ns", "end_ns")
 

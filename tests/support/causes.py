@@ -443,6 +443,13 @@ EVERY = (
         says="generate_series", disturb=_repeated("select sum(i * 2) from generate_series(1, 300000) i", 0.0),
     ),
     Injected(
+        # No statement of the script reads the other table: the foreign key's check does.
+        "foreign key without an index", "missing-index",
+        "\\set id random(2, 20000)\nBEGIN;\nDELETE FROM t WHERE id = :id;\nROLLBACK;\n",
+        f"{_filled(20_000)}; create table child (id int, parent int references t); insert into child select i, 1 from "
+        "generate_series(1, 50000) i", _LOOSE, clients=2, says="child",
+    ),
+    Injected(
         # In the middle of the trial: one level before, another after.
         "primary key dropped", "level-change", _POINT.format(n=200_000), _filled(200_000), _LOOSE, clients=2,
         seconds=16, says="t_pkey", disturb=_once("alter table t drop constraint t_pkey", 9.0),

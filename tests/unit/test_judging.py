@@ -601,6 +601,28 @@ def test_what_a_run_adds_is_allowed_for(tmp_path: Path) -> None:
     assert wider == pytest.approx(math.sqrt((0.5 + 0.5) / 0.5), rel=1e-6)
 
 
+def test_definitions_that_differ_are_listed(tmp_path: Path) -> None:
+    table = {"object": "table", "name": "t", "definition": ""}
+    indexes = [{"object": "index", "name": f"t_{x}", "definition": "valid"} for x in "ab"]
+    options = [{"object": "options", "name": "t", "definition": x} for x in ("", "fillfactor=50")]
+    made = [
+        synthetic.make_run(
+            tmp_path, synthetic.plans([4], 3), lambda *_: 100.0, name=n, totals={"definitions": rows},
+        )
+        for n, rows in (
+            ("one", [table, *indexes, options[0]]), ("two", [table, indexes[0], options[1]]),
+            ("many", [{**table, "name": f"p{i}"} for i in range(30)]), ("unknown", []),
+        )
+    ]  # fmt: skip
+    one, two, many, unknown = ([reading.read(m)] for m in made)
+    assert runs.compare_runs(one, two).differences == [
+        ("index t_b", "valid", "–"),
+        ("options t", "(default)", "fillfactor=50"),
+    ]
+    assert runs.compare_runs(one, many).differences[-1] == ("14 more definitions", "…", "…")
+    assert runs.compare_runs(one, unknown).differences == []
+
+
 def test_another_script_under_the_same_name_is_said(tmp_path: Path) -> None:
     plans = synthetic.plans([4], 3)
     made = [

@@ -50,6 +50,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         'pgdyno compare --live "host=db1 dbname=bench" "host=db2 dbname=bench"',
     ),
     "history": ("pgdyno history runs --experiment nightly --fail-if worse",),
+    "judge": (
+        "pgdyno judge pgbench.log",
+        "pgdyno judge before.txt after.txt",
+        "pgdyno judge a1.txt a2.txt a3.txt --side-b b1.txt --side-b b2.txt --side-b b3.txt",
+    ),
     "scaling": ("pgdyno scaling runs/20261123T093000Z-quick --predict-to 128",),
     "capacity": ("pgdyno capacity quick --workload read-write --slo 'p99<5ms'",),
     "drill": (
@@ -81,6 +86,7 @@ SHORT: Mapping[str, str] = {
     "explain": "Explain what limits a run.",
     "compare": "Compare two runs or two running servers.",
     "history": "Find changes of level over many runs.",
+    "judge": "Judge what other tools measured.",
     "scaling": "Fit the Universal Scalability Law.",
     "capacity": "Find the highest rate under a latency objective.",
     "drill": "Inject faults and count lost commits.",

@@ -83,6 +83,7 @@ for _verb in (
     verbs_judge.explain,
     verbs_judge.compare,
     verbs_judge.history,
+    verbs_judge.judge,
     verbs_judge.scaling,
     verbs_run.capacity,
     verbs_drill.drill,

@@ -209,6 +209,44 @@ def history(
     raise typer.Exit(verb.follow(runs, experiment, figures, fail_if, json_output, options.language(lang), page))
 
 
+def judge(
+    files: Annotated[
+        list[Path],
+        typer.Argument(help="Logs or results of pgbench, sysbench, HammerDB and others.", metavar="FILE"),
+    ],
+    side_b: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--side-b",
+            help="File of side B; all other files form side A. Repeatable.",
+            metavar="FILE",
+            rich_help_panel=options.WHAT,
+        ),
+    ] = None,
+    precision: Annotated[
+        float,
+        typer.Option(
+            help="Half of the 95% interval that a run is long enough for, in percent.",
+            metavar="PERCENT",
+            min=0.01,
+            max=50,
+            rich_help_panel=options.MEASURING,
+        ),
+    ] = 1.0,
+    lang: options.Lang = None,
+    json_output: options.Json = False,
+) -> None:
+    """Judge what other tools measured: steady or not, with which interval, long enough, and B against A.
+
+    It reads throughput over time: pgbench -P and --log, sysbench --report-interval, HammerDB's transaction counter,
+    go-tpc, k6 --out json, CSV with a column tps or throughput, and plain numbers.
+    """
+    from pgdyno.cli import measured as verb
+
+    chosen = side_b or []
+    raise typer.Exit(verb.main(files, chosen, precision / 100, options.language(lang), json_output))
+
+
 def scaling(
     source: Annotated[
         Path | None,

@@ -84,6 +84,13 @@ class Catalog:
     definitions: dict[Key, str] | None = field(default_factory=dict)
     owners: dict[Key, str] = field(default_factory=dict)
 
+    def rows(self) -> list[dict[str, str]]:
+        """Return one row for each definition."""
+        return [
+            {"object": kind, "name": name, "definition": definition}
+            for (kind, name), definition in (self.definitions or {}).items()
+        ]
+
 
 def read(conn: Connection) -> Catalog:
     """Read the definitions of the current database. Raise psycopg.Error."""

@@ -38,6 +38,8 @@ _ONE_AFTER_THE_OTHER = message("warn-one-after-the-other")
 _NEIGHBOUR = "noisy-neighbour"
 #: A percentile needs so many transactions beyond it in each trial.
 _BEYOND = 10
+#: Definitions that differ, of which so many are shown.
+_DEFINITIONS = 20
 #: Parts of the environment that make figures differ.
 _ENVIRONMENT: tuple[tuple[str, Callable[[Manifest], object]], ...] = (
     ("pgdyno", lambda m: m.pgdyno),
@@ -155,7 +157,7 @@ def compare_runs(
         starts_a,
         starts_b,
         sum(map(len, further)) if also else 0,
-        differences(a[0].manifest, b[0].manifest),
+        [*differences(a[0].manifest, b[0].manifest), *differing_definitions(a[0], b[0])],
         [
             *_warnings([*a, *b], pairs, wanted),
             *(x.message for x in apart),
@@ -305,6 +307,32 @@ def differences(a: Manifest, b: Manifest) -> list[tuple[str, str, str]]:
         if x != y:
             found.append((name, _shown(x), _shown(y)))
     return found
+
+
+def differing_definitions(a: RunData, b: RunData) -> list[tuple[str, str, str]]:
+    """Return the definitions of the databases that differ: object and name, in A, in B; empty if either is unknown."""
+    one, other = _definitions(a), _definitions(b)
+    if not one or not other:
+        return []
+    found = [
+        (f"{kind} {name}", _defined(one.get((kind, name))), _defined(other.get((kind, name))))
+        for kind, name in sorted(one.keys() | other.keys())
+        if one.get((kind, name)) != other.get((kind, name))
+    ]
+    more = len(found) - _DEFINITIONS
+    return [*found[:_DEFINITIONS], (f"{more} more definitions", "…", "…")] if more > 0 else found
+
+
+def _definitions(data: RunData) -> dict[tuple[str, str], str]:
+    """Return the definitions by object and name, of the first trial that has them."""
+    for t in data.trials:
+        if rows := data.samples[t.plan.number, "definitions"]:
+            return {(str(row["object"]), str(row["name"])): str(row["definition"]) for row in rows}
+    return {}
+
+
+def _defined(definition: str | None) -> str:
+    return "–" if definition is None else definition or "(default)"
 
 
 def _shown(x: object) -> str:

@@ -179,6 +179,8 @@ class Collecting:
             after = self._totals(conn)
             if after.were_reset_since(self._before):
                 self._note(message("gap-reset"))
+            if self._before.catalog is not None and (definitions := self._before.catalog.rows()):
+                self._stream.emit(TotalsRead("definitions", definitions))
             for name, rows in totals.between(self._before, after, conn.info.server_version).items():
                 known = statements.attributed(rows, self._statements) if name == "statements" else rows
                 self._stream.emit(TotalsRead(name, known))

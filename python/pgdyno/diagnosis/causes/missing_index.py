@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from pgdyno.diagnosis import foreign
 from pgdyno.diagnosis.cause import Cause
-from pgdyno.diagnosis.finding import TRANSACTION_TIME, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.finding import CLIENTS_TIME, TRANSACTION_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Row
 from pgdyno.message import Name, message
@@ -14,6 +15,8 @@ from pgdyno.units import Quantity, Share
 _LAST = re.compile(r'("(?:[^"]|"")*"|[^."]+)$')
 #: Rows that are read and thrown away, for each that is wanted; rows of a table; part of a transaction's time.
 _THROWN, _ROWS, _SHARE = 100, 5_000, 0.1
+#: Scans for each transaction, from which on transactions make them.
+_OFTEN = 0.2
 
 
 def _plain(name: str) -> str:
@@ -38,7 +41,7 @@ def _judge(e: Observed) -> Finding | None:
         if thrown >= _ROWS and thrown / wanted >= _THROWN and share >= _SHARE:
             found.append((share, row, thrown, wanted))
     if not found:
-        return None
+        return _hidden(e)
     share, row, thrown, wanted = max(found, key=lambda f: f[0])
     return e.finding(
         CAUSE,
@@ -50,6 +53,40 @@ def _judge(e: Observed) -> Finding | None:
         Share(share, share * 0.9, min(1.0, share)), TRANSACTION_TIME, Confidence.HIGH,
         message("missing-index-remedy", table=Name(str(row["scanned_table"]))),
         [Fact("rows-discarded", thrown), Fact("transaction-share", share, "%")],
+    )  # fmt: skip
+
+
+def _hidden(e: Observed) -> Finding | None:
+    """Judge scans that no statement of the scripts makes: those of foreign keys' checks, triggers and functions."""
+    transactions = sum(r.trial.summary.committed for r in e.trials if r.trial.summary)
+    running, plans = e.running, e.whole("plans")
+    if not transactions or running is None or not plans:
+        return None
+    visible = " ".join(f"{row['plan']} {row['plan_after']}" for row in plans)
+    others = " ".join(ran.command for r in e.trials for ran in foreign.commands(r))
+    best: tuple[float, str, float, float] | None = None
+    names = {str(t["table"]) for t in e.whole("tables")}
+    for name in sorted(names):
+        rows = [t for t in e.whole("tables") if t["table"] == name]
+        scans, read = (sum(t[column] for t in rows) for column in ("seq_scans", "seq_rows_read"))
+        is_told = re.search(rf"\b{re.escape(_plain(name))}\b", f"{visible} {others}") is not None
+        if is_told or scans < _OFTEN * transactions or read < _ROWS * scans:
+            continue
+        if best is None or read > best[0]:
+            best = (read, name, scans / transactions, read / scans)
+    if best is None or running.mean < _SHARE:
+        return None
+    _, name, scans, rows_each = best
+    return e.finding(
+        CAUSE,
+        message(
+            "missing-index-hidden", table=Name(name), scans=Quantity(scans, "factor"),
+            rows=Quantity(rows_each, "count"), share=running,
+        ),
+        # The scans run on a CPU; what else does is not told apart.
+        Share(running.mean, 0.0, running.high), CLIENTS_TIME, Confidence.MEDIUM,
+        message("missing-index-hidden-remedy", table=Name(name)),
+        [Fact("rows-read", rows_each), Fact("scans-per-transaction", scans)],
     )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ about-level-change-seen = A step of the throughput of 20% or more, at least 2 s 
 about-level-change-cost = The throughput missing at the lower level, compared with the higher one, over the whole trial.
 
 about-missing-index = A statement reads a whole table by a sequential scan to find a few of its rows, because no index fits its WHERE clause.
-about-missing-index-seen = The plan of the statement has a sequential scan, the table's counters show 5,000 rows or more read and thrown away per execution, and 100 or more for each row that is wanted.
+about-missing-index-seen = The plan of the statement has a sequential scan, the table's counters show 5,000 rows or more read and thrown away per execution, and 100 or more for each row that is wanted. A table that no statement of the scripts reads, and that is scanned in one of five transactions or more, is read by a foreign key's check, a trigger or a function.
 about-missing-index-cost = The statement's share of the time of a transaction. This is an upper bound: with an index the statement still takes some time.
 
 about-network = Each statement costs one round trip between client and server. On a fast server the round trips can be most of the latency. Proxies, poolers and delayed acknowledgements add to them.

@@ -864,3 +864,7 @@ remedy-report-several = For a document of several: pgdyno report RUN... --whitep
 whitepaper-written = whitepaper: { $path }
 remedy-create-folder = Create its folder first (mkdir -p), or write elsewhere.
 error-page-dry-run = --page is written of a load, and --dry-run loads nothing
+error-judge-too-large = { $path } is too large to be read
+error-judge-unreadable = { $path } cannot be read: { $reason }
+error-judge-unknown = { $path } has no throughput over time that pgdyno knows
+remedy-judge-formats = Known are pgbench -P, --log and --aggregate-interval, sysbench --report-interval, HammerDB's transaction counter, go-tpc, k6 --out json, CSV with a column tps or throughput, and plain numbers.

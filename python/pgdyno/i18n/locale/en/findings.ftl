@@ -60,6 +60,8 @@ held-snapshot-slot-remedy = Drop the slot if nobody reads it, or let its standby
 
 missing-index = A statement reads { $rows } rows of { $table } for { $wanted } by a sequential scan, and takes { $share } of the time of a transaction: { $statement }
 missing-index-remedy = Create an index on the columns of { $table } in its WHERE; run ANALYZE if there is one.
+missing-index-hidden = Table { $table } is read from beginning to end { $scans } times per transaction, { $rows } rows each time, and no statement of the scripts does so: a foreign key's check, a trigger or a function does. It is part of the { $share } of the clients' time on a CPU.
+missing-index-hidden-remedy = Create an index on the columns of { $table } that refer to other tables, or by which its triggers and functions look up rows.
 
 network-far = Network round trips of { $trip }, { $trips } per transaction, are { $share } of its { $latency }; the server waited for its clients during { $outside } of their time.
 network-far-remedy = Use fewer round trips: pipelines (\startpipeline), functions, several rows per statement; or a nearer client.
@@ -242,6 +244,8 @@ fact-transaction = transaction
 fact-seen-s = time seen
 fact-trials-with-change = trials with a change
 fact-trials = trials
+fact-rows-read = rows read
+fact-scans-per-transaction = scans per transaction
 fact-commands = commands
 fact-flush-of = flush of { $device }
 fact-buffers-full = WAL buffers full per transaction

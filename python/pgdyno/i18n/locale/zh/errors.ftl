@@ -864,3 +864,7 @@ remedy-report-several = 多次运行合为一份文档：pgdyno report RUN... --
 whitepaper-written = 白皮书：{ $path }
 remedy-create-folder = 请先创建目录（mkdir -p），或写到别处。
 error-page-dry-run = --page 是加载结果的页面，而 --dry-run 不加载
+error-judge-too-large = { $path } 太大，无法读取
+error-judge-unreadable = 无法读取 { $path }：{ $reason }
+error-judge-unknown = { $path } 中没有 pgdyno 认识的随时间变化的吞吐量
+remedy-judge-formats = 支持 pgbench -P、--log 和 --aggregate-interval、sysbench --report-interval、HammerDB 的事务计数器、go-tpc、k6 --out json、带 tps 或 throughput 列的 CSV，以及纯数字。

@@ -60,6 +60,8 @@ held-snapshot-slot-remedy = 无人使用时删除该复制槽，或使其备库�
 
 missing-index = 有语句以顺序扫描读取 { $table } 的 { $rows } 行以得到 { $wanted } 行，占事务时间的 { $share }：{ $statement }
 missing-index-remedy = 在 { $table } 的 WHERE 列上建索引；若已有索引则 ANALYZE。
+missing-index-hidden = 每个事务从头到尾读取表 { $table } { $scans } 次，每次 { $rows } 行，而脚本的语句都不这样做：是外键检查、触发器或函数所为。这是客户端在 CPU 上的 { $share } 时间的一部分。
+missing-index-hidden-remedy = 在 { $table } 引用其他表的列上，或触发器和函数查找行所用的列上创建索引。
 
 network-far = 网络往返每次 { $trip }，每个事务 { $trips } 次，占事务延迟 { $latency } 的 { $share }；客户端时间中有 { $outside } 服务器处于空闲。
 network-far-remedy = 减少往返：流水线（\startpipeline）、函数、一条语句多行；或让客户端离服务器更近。
@@ -242,6 +244,8 @@ fact-transaction = 事务耗时
 fact-seen-s = 观测到的时间
 fact-trials-with-change = 有变化的试验
 fact-trials = 试验数
+fact-rows-read = 读取的行
+fact-scans-per-transaction = 每事务扫描次数
 fact-commands = 命令数
 fact-flush-of = { $device } flush
 fact-buffers-full = 每事务 WAL 缓冲区满
