@@ -135,6 +135,20 @@ def test_two_levels_are_told_with_what_differs(tmp_path: Path) -> None:
     assert "index t_pkey was dropped" in text and "IO WalSync 0.0% → 75%" in text and "reloaded" in text
 
 
+def test_a_small_step_counts_only_beside_a_known_change(tmp_path: Path) -> None:
+    waits = {"waits": [{**_OURS, "processes": 4.0}]}
+
+    def level(i: int) -> float:
+        return 880.0 if i >= 15 else 1000.0
+
+    assert _found(_run(tmp_path / "1", level, waits), "level-change") is None
+    events = [(0.0, "schema changed", "index t_v was created")]
+    found = _found(_run(tmp_path / "2", level, waits, events), "level-change")
+    assert found is not None and found.cost.mean == pytest.approx(0.12 * 25 / 40, abs=0.02)
+    calm = _run(tmp_path / "3", lambda i: 1000.0, waits, events)
+    assert _found(calm, "level-change") is None
+
+
 def test_a_level_without_an_event_is_less_sure_and_one_level_is_none(tmp_path: Path) -> None:
     data = _run(tmp_path / "1", lambda i: 1000.0 if i >= 12 else 500.0, {"waits": [{**_OURS, "processes": 4.0}]})
     found = _found(data, "level-change")

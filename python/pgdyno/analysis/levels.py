@@ -30,10 +30,10 @@ class LevelChange:
     after: float
 
 
-def level_change(values: Sequence[float] | Array) -> LevelChange | None:
+def level_change(values: Sequence[float] | Array, smallest: float = SMALLEST) -> LevelChange | None:
     """Return the step of a series, or None where it has one level, or goes from one to the other gradually.
 
-    The split has the least squared error about two means. It is a step if the levels differ by SMALLEST in their
+    The split has the least squared error about two means. It is a step if the levels differ by `smallest` in their
     means and medians, if Student's t (with the residuals' autocorrelation time, for all places that were tried) is
     beyond ALPHA, and if two means leave less error than a line does, and less than half of what one mean leaves.
     """
@@ -49,7 +49,9 @@ def level_change(values: Sequence[float] | Array) -> LevelChange | None:
     at = int(left[np.argmin(error)])
     head, rest = x[:at], x[at:]
     levels, medians = (head.mean(), rest.mean()), (np.median(head), np.median(rest))
-    if not (_apart(*levels) and _apart(*medians)) or (levels[0] < levels[1]) != (medians[0] < medians[1]):
+    if not (_apart(*levels, smallest) and _apart(*medians, smallest)) or (levels[0] < levels[1]) != (
+        medians[0] < medians[1]
+    ):
         return None
     residuals = np.concatenate([head - levels[0], rest - levels[1]])
     two = float(residuals @ residuals)
@@ -63,8 +65,8 @@ def level_change(values: Sequence[float] | Array) -> LevelChange | None:
     return LevelChange(at, float(levels[0]), float(levels[1])) if p < ALPHA else None
 
 
-def _apart(a: float, b: float) -> bool:
-    return abs(a - b) > SMALLEST * max(a, b)
+def _apart(a: float, b: float, smallest: float) -> bool:
+    return abs(a - b) > smallest * max(a, b)
 
 
 def _error_of_a_line(x: Array) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pgdyno.diagnosis import foreign
 from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans
@@ -56,7 +57,7 @@ def dips_of(r: Recorded) -> list[Dip]:
     if len(rows) < 10:
         return []
     tps = np.array([x.committed / ((x.end_ns - x.start_ns) / 1e9) for x in rows])
-    if tps.min() >= (1 - _LACKS) * tps.max():
+    if tps.min() >= (max(_BELOW, _NOTHING) if not _is_long(rows).any() else 1 - _LACKS) * tps.max():
         # No interval can be a dip: what lies around it is at most the greatest.
         return []
     half = min(_AROUND, len(tps)) // 2
@@ -83,6 +84,13 @@ def dips_of(r: Recorded) -> list[Dip]:
     return found
 
 
+def _is_long(rows: Sequence[IntervalRow]) -> NDArray[np.bool_]:
+    """Return, for each interval, if its slowest transaction took many times the usual."""
+    usual = float(np.median([x.p50_ns for x in rows]))
+    limit = max(_LATENCIES * usual, _FREEZE_S * 1e9)
+    return np.array([x.max_ns >= limit for x in rows], dtype=np.bool_)
+
+
 def _frozen(rows: Sequence[IntervalRow], tps: Array, around: Array, spread: float) -> Array:
     """Return, for each interval, how long no client got an answer, in ns; 0 where some did all the time.
 
@@ -91,12 +99,10 @@ def _frozen(rows: Sequence[IntervalRow], tps: Array, around: Array, spread: floa
     """
     lengths = np.array([x.end_ns - x.start_ns for x in rows], dtype=float)
     longest = np.array([x.max_ns for x in rows], dtype=float)
-    usual = float(np.median([x.p50_ns for x in rows]))
     lacks = np.maximum(0.0, 1 - tps / np.maximum(around, 1e-9))
-    is_long = longest >= max(_LATENCIES * usual, _FREEZE_S * 1e9)
     is_short_of = (lacks >= _LACKS) & (tps < around - _SIGMAS * spread)
     held = lacks * lengths >= _ALL_CLIENTS * np.minimum(longest, lengths)
-    return np.where(is_long & is_short_of & held, longest, 0.0)
+    return np.where(_is_long(rows) & is_short_of & held, longest, 0.0)
 
 
 def explained(r: Recorded, dip: Dip) -> list[Message]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pgdyno.analysis import series
+from pgdyno.analysis.levels import level_change
 from pgdyno.diagnosis import contrast
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
@@ -14,6 +16,8 @@ from pgdyno.model import EventKind
 from pgdyno.units import Quantity, Share
 
 _LOSS = 0.03
+#: A step from which on a change of definitions or settings within the trial matters.
+_SMALL = 0.05
 #: An event belongs to a change that it is this near to.
 _NEAR_NS = 3_000_000_000
 #: Events whose time is not known: they lie between the beginning and the end of the trial.
@@ -55,10 +59,19 @@ class _Change:
 
 def _change(r: Recorded) -> _Change | None:
     s = r.trial.summary
-    if s is None or s.regimes is None or s.regimes.change_at_s is None:
+    if s is None:
         return None
+    if s.regimes is None or s.regimes.change_at_s is None:
+        return _small_change(r) if any(e.kind in _DEFINED for e in r.events) else None
     at_ns = r.window[0] + round((s.warmup_dropped_s + s.regimes.change_at_s) * 1e9)
     return _Change(r, at_ns, s.regimes.before_tps, s.regimes.after_tps)
+
+
+def _small_change(r: Recorded) -> _Change | None:
+    """Return a smaller step than one that makes a trial's figure void: something is known to have changed."""
+    rows = series.measured(r.intervals)
+    found = level_change(series.tps_of(rows), _SMALL)
+    return _Change(r, rows[found.index].start_ns, found.before, found.after) if found is not None else None
 
 
 def _judge(e: Observed) -> Finding | None:
