@@ -39,7 +39,7 @@ _TEXTS = {
         "tpcc": "TPC-C with {n} warehouses",
         "never": "It is not made by the bench: what it names is what no rule explains.",
         "summary": "The bench makes {made} scenarios of these causes. In one round of each, on two cores with nothing "
-        "else at work, the cause was named first in all; so at least 89% come first (95% confidence, two-sided). Of "
+        "else at work, the cause was named first in all; so at least {least} come first (95% confidence, two-sided). Of "
         "{calm} calm runs none had an avoidable cause of high confidence (limits are always there); so fewer than "
         "46% have one. Causes that the rules' authors had not seen are named far less often: of ten, three. Avoidable "
         "causes come before limits; costs overlap, so they can add up to more than 100%.",
@@ -65,7 +65,7 @@ _TEXTS = {
         "tpcc": "{n} 个仓库的 TPC-C",
         "never": "基准不制造它：它指的是没有规则能解释的情况。",
         "summary": "基准制造了这些原因的 {made} 种情形，各一轮都排在第一位（双核，无其他负载）。"
-        "由此推断，同类原因排在第一位的概率不低于 89%（95% 置信，双侧）。"
+        "由此推断，同类原因排在第一位的概率不低于 {least}（95% 置信，双侧）。"
         "{calm} 次无注入的对照运行没有报告高可信度的可避免原因"
         "（固有瓶颈总是存在），误报率上限为 46%。"
         "规则作者事先未知的原因识别得少得多：十个中三个。可避免的原因排在固有瓶颈之前；影响可以重叠，合计可超过 100%。",
@@ -135,7 +135,9 @@ def _index(results: list[dict[str, Any]], lang: str) -> str:
         page = _name(Path(f"{c.name}.md"), lang)
         out.append(f"| [{texts[f'cause-{c.name}']}]({page}) | `{c.name}` | {t[c.kind.value]} |")
     made = sum(bool(r["cause"]) for r in results)
-    summary = t["summary"].format(made=made, calm=len(results) - made)
+    # Exact, two-sided, of `made` without a miss.
+    least = f"{0.025 ** (1 / made):.0%}"
+    summary = t["summary"].format(made=made, calm=len(results) - made, least=least)
     return "\n".join(
         [
             *out,

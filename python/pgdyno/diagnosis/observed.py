@@ -19,7 +19,7 @@ from pgdyno.analysis.spread import student_975
 from pgdyno.diagnosis.finding import CauseName, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.recorded import FEWEST, SAMPLE_NS, Recorded, Row, Wait, is_outside, ratio, runs
 from pgdyno.message import Message
-from pgdyno.model import Caveat, Event, TrialRecord
+from pgdyno.model import Caveat, Event, TrialRecord, TrialSummary
 from pgdyno.store.manifest import Manifest
 from pgdyno.store.reading import RunData
 from pgdyno.units import Share
@@ -91,6 +91,16 @@ class Observed:
         found = [r.trial.summary.latency for r in self.trials if r.trial.summary]
         count = sum(x.count for x in found)
         return sum(x.mean_ns * x.count for x in found) / count if count else 0.0
+
+    @cached_property
+    def movement(self) -> float:
+        """Change of the throughput over a trial as a share, mean of the repetitions: −0.3 is 30% less at the end.
+
+        It is the change from one level to another, or else the drift of a line. A line through a fall to nothing drops
+        by more than all.
+        """
+        summaries = [r.trial.summary for r in self.trials if r.trial.summary]
+        return sum(max(-1.0, _movement(s)) for s in summaries) / len(summaries) if summaries else 0.0
 
     @property
     def is_open_loop(self) -> bool:
@@ -420,6 +430,12 @@ class Observed:
             p.clients, dict(p.varied), [r.trial.plan.number for r in self.trials], self.is_limited,
             has_hot_sets=len({t.plan.hot_set for t in self.data.trials}) > 1,
         )  # fmt: skip
+
+
+def _movement(s: TrialSummary) -> float:
+    if s.regimes is not None and s.regimes.change_at_s is not None and s.regimes.before_tps:
+        return s.regimes.after_tps / s.regimes.before_tps - 1
+    return s.drift
 
 
 def loss(trials: Sequence[Sequence[tuple[float, float]]]) -> Share | None:

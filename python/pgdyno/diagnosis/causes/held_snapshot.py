@@ -33,8 +33,7 @@ def _judge(e: Observed) -> Finding | None:
     is_slot = of_slots >= max(_DEAD, e.tps * max(_RENEWED, length / 2))
     if dead < _DEAD or not (is_session or is_slot):
         return None
-    summaries = [r.trial.summary for r in e.trials if r.trial.summary]
-    fell = max(0.0, -sum(s.drift for s in summaries) / len(summaries)) if summaries else 0.0
+    fell = max(0.0, -e.movement)
     cost, of = Share(fell / 2, 0.0, fell), THROUGHPUT
     confidence = Confidence.HIGH if fell > 0.1 else Confidence.MEDIUM
     if is_session and (age >= of_slots or not is_slot):

@@ -6,7 +6,6 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import Name, message
-from pgdyno.model import TrialSummary
 from pgdyno.units import Quantity, Share
 
 #: Of a transaction's time; and of throughput, over a trial.
@@ -23,8 +22,7 @@ def _judge(e: Observed) -> Finding | None:
     share = e.statement_share(str(worst["script"]), int(worst["line"]))
     if share < _SHARE:
         return None
-    summaries = [r.trial.summary for r in e.trials if r.trial.summary]
-    drift = sum(map(_moved, summaries)) / len(summaries) if summaries else 0.0
+    drift = e.movement
     # With the better of the two plans all through, the mean over the trial would lack nothing: half of what throughput
     # moved by, and no more than the statement takes.
     most = min(share, abs(drift))
@@ -40,13 +38,6 @@ def _judge(e: Observed) -> Finding | None:
         Confidence.MEDIUM if fits or (abs(drift) >= _FAR and share >= _FAR) else Confidence.LOW,
         message("plan-changed-remedy"),
     )  # fmt: skip
-
-
-def _moved(s: TrialSummary) -> float:
-    """Return the change of the throughput over a trial: from one level to another, or else its drift."""
-    if s.regimes is not None and s.regimes.change_at_s is not None and s.regimes.before_tps:
-        return s.regimes.after_tps / s.regimes.before_tps - 1
-    return s.drift
 
 
 CAUSE = Cause("plan-changed", Kind.TROUBLE, "a plan that changed", _judge)
