@@ -222,7 +222,8 @@ _HISTORY = (
     "pgdyno history nights"
 )
 _JUDGE = (
-    "for n in 1 2; do pgbench -n -S -c 4 -T 40 -P 1 > run$n.txt 2>&1; done; pgbench -n -N -c 4 -T 8 -P 1 > short.txt 2>&1; "
+    "for n in 1 2; do pgbench -n -S -c 4 -T 40 -P 1 > run$n.txt 2>&1; done; "
+    "pgbench -n -N -c 4 -T 8 -P 1 > short.txt 2>&1; "
     "pgdyno judge run1.txt run2.txt; echo; pgdyno judge short.txt"
 )
 _FLASHBACK = (

@@ -157,7 +157,7 @@ def _k6(text: str) -> Measured | None:
 
 
 #: Columns of throughput of BenchBase, OLTP-Bench and others, in lower case, and their unit.
-_THROUGHPUT = re.compile(r"^(throughput \(req(?:uests)?/(?:sec|second)\)|requests/sec|throughput|tps|qps|tpm|tpmc)$")
+_THROUGHPUT = re.compile(r"^(throughput \((?:req|requests)/(?:sec|second)\)|requests/sec|throughput|tps|qps|tpm|tpmc)$")
 _TIME = re.compile(r"^(time \(seconds\)|time|seconds|elapsed|t)$")
 
 
