@@ -129,7 +129,7 @@ def test_work_that_was_not_done_is_said_first(
 
 def test_embedded_run_leaves_a_report_and_nothing_else(tmp_path: Path) -> None:
     before = left_behind()
-    done = pgdyno("run", "quick", "--embedded", *SHORT, "--repetitions", 2, "--runs", tmp_path)
+    done = pgdyno("run", "quick", "--embedded", *SHORT, "--runs", tmp_path)
     assert done.code == 0, done.err
     assert re.match(r"\s*read-only 10%: [\d,]+ TPS ", done.out) and "read-write" in done.out and "p99.9" in done.out
     assert max(len(line.rstrip()) for line in done.out.splitlines()) <= 80
@@ -140,7 +140,7 @@ def test_embedded_run_leaves_a_report_and_nothing_else(tmp_path: Path) -> None:
     assert not re.search(r"<(script|link|img|iframe)[^>]+(src|href)=[\"']?(https?:)?//", page)
     assert "| read-write |" in (run / "report.md").read_text()
     data = reading.read(run)
-    assert [t.state for t in data.trials] == ["finished"] * 8
+    assert [t.state for t in data.trials] == ["finished"] * 4
     for t in data.trials:
         s = t.summary
         assert s is not None and s.committed > 0
@@ -166,7 +166,7 @@ def test_embedded_run_leaves_a_report_and_nothing_else(tmp_path: Path) -> None:
     rows = pgdyno(
         "sql", "select workload, count(*) n from trials group by all order by 1", "--runs", run, "--json"
     ).json
-    assert rows == [{"workload": "read-only", "n": 4}, {"workload": "read-write", "n": 4}]
+    assert rows == [{"workload": "read-only", "n": 2}, {"workload": "read-write", "n": 2}]
     assert "read-write" in pgdyno("sql", "select * from trials", "--runs", run).out
     assert pgdyno("sql", "", "--runs", run).code == 2
     blocked = pgdyno("sql", "select * from read_csv('/etc/passwd')", "--runs", run)

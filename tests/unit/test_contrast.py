@@ -46,7 +46,7 @@ def _noise(rng: np.random.Generator, n: int, alike: float) -> Array:
     return x + rng.normal() * 3
 
 
-@pytest.mark.parametrize("alike", [0.0, 0.5, 0.8])
+@pytest.mark.parametrize("alike", [0.0, 0.5, pytest.param(0.8, marks=pytest.mark.slow)])
 def test_noise_separates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alike: float) -> None:
     """Of series that have nothing to do with the throughput, one is named in few trials."""
     data = _run(tmp_path, lambda i: 1000.0, {"waits": [{**_OURS, "processes": 4.0}]}, n=60)
