@@ -40,9 +40,9 @@ class Commands:
 
 @dataclass(frozen=True, slots=True)
 class WaitStatements:
-    """Statement of our clients, without constants, in a wait; `processes` is the mean number of clients that were read.
+    """Statement of our clients, without constants, in a wait; `processes` is their mean number.
 
-    Of the clients that wait, 20 are read at a look.
+    Of more than 20 sessions that wait, or belong to others, one in so many is read at a look, and counts for as many.
     """
 
     wait_type: str

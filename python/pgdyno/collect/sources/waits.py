@@ -13,29 +13,27 @@ from pgdyno.collect.sources.base import Row
 from pgdyno.collect.sources.sessions import without_literals
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-#: Sessions whose statements are read at a look, of either kind: others at work, those whose command began first; and
-#: our clients that wait.
+#: Sessions whose statements are read at a look, about: others at work, and our clients that wait. Of more, one in so
+#: many is read in turn.
 _READ = 20
 #: By the function beneath the view: the view joins names that nobody asks for here. Our own clients apart from others.
-#: A physical or logical replication stream is no command, and parallel workers belong to their leader.
-_ACTIVITY = f"""
-select kind, ours, state, wait_type, wait, case when place <= {_READ} and other then application end,
-       case when place <= {_READ} then left(query, 200) end, count(*)
+#: A physical or logical replication stream is no command, and parallel workers belong to their leader. A window
+#: function that takes the first 20 would double what a look costs.
+_ACTIVITY = rb"""
+select kind, ours, state, wait_type, wait, other or waits, case when other and is_read then application end,
+       case when (other or waits) and is_read then left(query, 200) end, count(*)
 from (
-  select *, case when other or waits then row_number() over (partition by other, waits
-              order by case when other then extract(epoch from began) else pid end) end as place
-  from (
-    select coalesce(backend_type, '?') as kind, coalesce(application_name, '') as application, pid,
-           coalesce(application_name = $1 and backend_type = 'client backend', false) as ours,
-           coalesce(state, '') as state, coalesce(wait_event_type, '') as wait_type, coalesce(wait_event, '') as wait,
-           query, coalesce(query_start, xact_start) as began,
-           coalesce(backend_type in ('client backend', 'walsender') and application_name is distinct from $1
-                    and state <> 'idle' and query !~* '^\\s*start_replication', false) as other,
-           coalesce(application_name = $1 and backend_type = 'client backend' and state = 'active'
-                    and wait_event_type <> 'Client', false) as waits
-    from pg_stat_get_activity(null)
-    where pid <> pg_backend_pid() and coalesce(application_name, '') <> 'pgdyno admin') a) b
-group by 1, 2, 3, 4, 5, 6, 7""".encode()
+  select coalesce(backend_type, '?') as kind, coalesce(application_name, '') as application, query,
+         coalesce(application_name = $1 and backend_type = 'client backend', false) as ours,
+         coalesce(state, '') as state, coalesce(wait_event_type, '') as wait_type, coalesce(wait_event, '') as wait,
+         coalesce(backend_type in ('client backend', 'walsender') and application_name is distinct from $1
+                  and state <> 'idle' and query !~* '^\s*start_replication', false) as other,
+         coalesce(application_name = $1 and backend_type = 'client backend' and state = 'active'
+                  and wait_event_type <> 'Client', false) as waits,
+         pid % $2::int = $3::int as is_read
+  from pg_stat_get_activity(null)
+  where pid <> pg_backend_pid() and coalesce(application_name, '') <> 'pgdyno admin') a
+group by 1, 2, 3, 4, 5, 6, 7, 8"""
 _PREPARED = b"pgdyno_waits"
 #: An answer is waited for in pieces: a connection that was closed meanwhile is seen.
 _STEP_MS = 500
@@ -63,6 +61,8 @@ class Waits:
         #: Of our clients that wait: wait and statement.
         self._statements: Counter[tuple[str, str, str]] = Counter()
         self._statement_looks = 0
+        #: Of the sessions whose statements may be read, one in so many is.
+        self._one_in, self._turn = 1, 0
         self._is_prepared = False
         #: Some of our clients waited for a lock when we last looked.
         self.is_locked = False
@@ -74,22 +74,27 @@ class Waits:
         self._command_looks += 1
         self._statement_looks += 1
         self.is_locked = False
+        candidates, one_in = 0, self._one_in
         for n in range(found.ntuples):
-            kind, ours, state, what, event, application, command, count = (
-                (found.get_value(n, i) or b"").decode(errors="replace") for i in range(8)
+            kind, ours, state, what, event, candidate, application, command, count = (
+                (found.get_value(n, i) or b"").decode(errors="replace") for i in range(9)
             )
             self._seen[kind, ours == "t", state, what, event] += int(count)
+            candidates += int(count) if candidate == "t" else 0
             if command and ours == "t":
-                self._statements[what, event, without_literals(command)] += int(count)
+                self._statements[what, event, without_literals(command)] += one_in * int(count)
             elif command:
                 wait = f"{what}:{event}" if what else ""
-                self._commands[application, without_literals(command), state, wait] += int(count)
+                self._commands[application, without_literals(command), state, wait] += one_in * int(count)
             self.is_locked |= ours == "t" and what == "Lock"
+        self._one_in = max(1, -(-candidates // _READ))
 
     def _answer(self) -> pq.abc.PGresult:
         # Ten times a second psycopg's cursors would be most of what collecting costs: libpq is asked directly. Never
         # by a call that waits: the connection may be closed meanwhile, when a server has not answered for too long.
-        server, parameters = self._conn.pgconn, [self._application.encode()]
+        server = self._conn.pgconn
+        self._turn = (self._turn + 1) % self._one_in
+        parameters = [self._application.encode(), str(self._one_in).encode(), str(self._turn).encode()]
         if self._conn.prepare_threshold is None:
             # A pooler may give each statement to another session.
             server.send_query_params(_ACTIVITY, parameters)
@@ -131,7 +136,7 @@ class Waits:
 
 
 class WaitStatements:
-    """Statements in which our clients wait, one row per sample, wait and statement; of 20 waiting clients at a look."""
+    """Statements in which our clients wait, one row per sample, wait and statement; 20 sessions are read at a look."""
 
     name = "wait_statements"
     period_s = 0.0
