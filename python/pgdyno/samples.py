@@ -42,7 +42,7 @@ class Commands:
 class WaitStatements:
     """Statement of our clients, without constants, in a wait; `processes` is their mean number.
 
-    Of more than 20 sessions that wait, or belong to others, one in so many is read at a look, and counts for as many.
+    Of more than 20 sessions that wait, or belong to others, about 20 are read at a look, in turn, and counted for all.
     """
 
     wait_type: str

@@ -13,8 +13,8 @@ from pgdyno.collect.sources.base import Row
 from pgdyno.collect.sources.sessions import without_literals
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-#: Sessions whose statements are read at a look, about: others at work, and our clients that wait. Of more, one in so
-#: many is read in turn.
+#: Sessions whose statements are read at a look, about: others at work, and our clients that wait. Of more,
+#: some are read in turn.
 _READ = 20
 #: By the function beneath the view: the view joins names that nobody asks for here. Our own clients apart from others.
 #: A physical or logical replication stream is no command, and parallel workers belong to their leader. A window
