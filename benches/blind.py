@@ -1,4 +1,4 @@
-"""What explain says of troubles that were drawn at random: which comes first, at which cost, and false alarms."""
+"""Score explain on troubles that were drawn at random: named first or not, cost, and false alarms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is created, dropped or changed in a database is read from its catalogs: random changes with known truth."""
+"""Random changes of definitions, with known truth, are read from the catalogs of a database."""
 
 from __future__ import annotations
 

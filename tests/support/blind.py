@@ -12,7 +12,6 @@ import random
 import re
 import signal
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -153,10 +152,7 @@ def _freeze(begin_s: float, for_s: float, times: int) -> Disturb:
                 for pid in pids:
                     with contextlib.suppress(ProcessLookupError):
                         os.kill(pid, sig)
-                if sig == signal.SIGSTOP:
-                    time.sleep(pause)
-                else:
-                    end.wait(pause)
+                end.wait(pause)
 
     return _after(begin_s, act)
 

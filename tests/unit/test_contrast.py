@@ -48,7 +48,7 @@ def _noise(rng: np.random.Generator, n: int, alike: float) -> Array:
 
 @pytest.mark.parametrize("alike", [0.0, 0.5, pytest.param(0.8, marks=pytest.mark.slow)])
 def test_noise_separates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alike: float) -> None:
-    """Of series that have nothing to do with the throughput, one is named in few trials."""
+    """Series that have nothing to do with the throughput raise an alarm in few trials."""
     data = _run(tmp_path, lambda i: 1000.0, {"waits": [{**_OURS, "processes": 4.0}]}, n=60)
     r = Recorded(data, data.trials[0])
     rng = np.random.default_rng(5)

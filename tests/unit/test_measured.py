@@ -106,7 +106,18 @@ def test_what_a_tool_prints_is_read_back(
 
 
 @pytest.mark.parametrize(
-    "text", ["", "hello world\n", "progress: nothing", "a,b\n1,2\n", "-1 -2 -3", "tps\n", "{}", "nan nan"]
+    "text",
+    [
+        "",
+        "hello world\n",
+        "progress: nothing",
+        "a,b\n1,2\n",
+        "-1 -2 -3",
+        "tps\n",
+        "{}",
+        "nan nan",
+        "0 1 1234 0 1764000000 5\n0 2 1234 0 1764000000 9\n",
+    ],
 )
 def test_what_is_no_series_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "x"
@@ -126,6 +137,35 @@ def test_random_bytes_are_refused_or_read(tmp_path: Path) -> None:
         file.write_bytes(bytes(text[: int(rng.integers(0, len(text)))]))
         with contextlib.suppress(UsageError):
             assert measured.judge(logs.read(file)).measured.values
+
+
+def test_stalls_are_not_left_out(tmp_path: Path) -> None:
+    """pgbench has no latency where nothing was committed; k6 has no point."""
+    file = tmp_path / "x"
+    lines = _progress([100.0] * 10 + [0.0] * 5 + [100.0] * 10).replace("0.0 tps, lat 1.200", "0.0 tps, lat -nan")
+    file.write_text(lines.replace("100.0 tps, lat -nan", "100.0 tps, lat 1.200").replace("stddev 0.300", "stddev -nan"))
+    assert logs.read(file).values.count(0.0) == 5
+    points = _k6([10.0] * 20).splitlines()
+    file.write_text("\n".join(x for x in points if not any(f"10:00:{n:02}" in x for n in (7, 8, 9))))
+    assert logs.read(file).values.count(0.0) == 3
+
+
+@pytest.mark.parametrize("write", [_transactions, _k6])
+def test_a_damaged_time_takes_no_memory(tmp_path: Path, write: Callable[[Rates], str]) -> None:
+    file = tmp_path / "x"
+    text = write([20.0] * 30)
+    file.write_text(
+        f"{text}\n{text.splitlines()[-2]}".replace("1764000031", "9764000031", 1).replace("2026", "9026", 1)
+    )
+    with pytest.raises(UsageError, match="no throughput over time"):
+        logs.read(file)
+
+
+def test_sides_with_two_levels_are_not_compared() -> None:
+    rng = np.random.default_rng(8)
+    calm = [_judged(rng.normal(1000, 20, 200)) for _ in range(3)]
+    step = [_judged(np.concatenate([rng.normal(1000, 20, 100), rng.normal(500, 20, 100)])) for _ in range(3)]
+    assert measured.against(calm, calm) is not None and measured.against(calm, step) is None
 
 
 def _judged(values: object) -> measured.Judged:

@@ -15,9 +15,10 @@ import scipy
 from numpy.typing import NDArray
 
 from pgdyno.analysis.series import autocorrelation_time
+from pgdyno.diagnosis import foreign
 from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Array, Recorded, Row, Stretch, mean_over
-from pgdyno.message import Message, Name, message
+from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.units import Quantity, Unit
 
 #: A sample belongs to the slow stretches, or to the others, if this part of it does; one between them to neither.
@@ -30,7 +31,7 @@ FALSE_DISCOVERIES = 0.05
 _RISE, _SHARE = 0.25, 0.05
 #: Processes that ended within a sample, of whatever kind.
 _ENDED = "ended"
-#: Separators that are told.
+#: Parts of the evidence that a sentence names.
 MOST = 3
 
 
@@ -98,6 +99,12 @@ def observations(found: Sequence[Separator]) -> list[Message]:
     return out[:MOST]
 
 
+def sentence(evidence: Sequence[Text]) -> Message:
+    """Return the sentence that names the first parts of the evidence, or says that there is none."""
+    return message("contrast-seen", evidence=listed(evidence[:MOST], "semicolon")) if evidence else _NOTHING
+
+
+_NOTHING = message("contrast-nothing")
 #: What other sessions do comes first: it is no effect of slow clients. Then what the clients wait for.
 _ORDER = ("command", "idle-in-transaction", "stopped", "wait", "server-process", "others-cpu")
 
@@ -182,15 +189,16 @@ def every_series(r: Recorded, times: Sequence[Stretch]) -> Iterator[Series]:
 
 def _commands(r: Recorded, times: Sequence[Stretch]) -> Iterator[Series]:
     looks = r.rows("waits")
-    for command, rows in _by(r.rows("commands"), lambda row: command_of(row)).items():
-        for id, states in (("command", ("active",)), ("idle-in-transaction", ("idle in transaction",))):
-            if part := [row for row in rows if row["state"] in states]:
-                yield Series(id, command, "two", _over(times, part, lambda row: row["sessions"], looks), 0.1)
-
-
-def command_of(row: Row) -> str:
-    """Return the command of another session as it is named in sentences."""
-    return shortened(str(row["command"])) or "?"
+    sampled = {(row["start_ns"], row["end_ns"]) for row in looks}
+    added: dict[str, dict[Stretch, float]] = {}
+    for ran in foreign.commands(r):
+        own, key = added.setdefault(ran.command, {}), (ran.start_ns, ran.end_ns)
+        own[key] = own.get(key, 0.0) + ran.sessions
+    for command, sessions in added.items():
+        yield Series("command", command, "two", mean_over(times, sessions, sampled), 0.1)
+    idle = [row for row in r.rows("commands") if row["state"].startswith("idle in transaction")]
+    for command, rows in _by(idle, lambda row: shortened(str(row["command"]))).items():
+        yield Series("idle-in-transaction", command, "two", _over(times, rows, lambda row: row["sessions"], looks), 0.1)
 
 
 #: Source, column, id, unit, and the smallest rise, of series that have one row a sample, or one a device.

@@ -57,14 +57,14 @@ def _judged(evidence: Observed, causes: Sequence[Cause]) -> Diagnosis:
         else:
             if finding is not None:
                 found.findings.append(finding)
-    found = Diagnosis(_without_told(found.findings, {c.name for c in causes if c.is_generic}), found.not_judged)
+    found = Diagnosis(_without_redundant(found.findings, {c.name for c in causes if c.is_generic}), found.not_judged)
     if (largest := _largest(found.findings)) is not None:
         found.findings[found.findings.index(largest)] = replace(largest, is_largest=True)
     found.findings.sort(key=_rank)
     return found
 
 
-def _without_told(findings: Sequence[Finding], generic: Collection[str]) -> list[Finding]:
+def _without_redundant(findings: Sequence[Finding], generic: Collection[str]) -> list[Finding]:
     """Return the findings without those of `generic` causes that a trouble of a known kind accounts for.
 
     The trouble is at least as sure. Of several that are left, the one that costs most stays: they are about the same

@@ -1,6 +1,6 @@
 """Throughput over time as other tools print it: pgbench, sysbench, HammerDB, go-tpc, BenchBase, k6, or plain numbers.
 
-Each format is recognised by its lines, whatever else stands between them. Values are per second.
+Each format is recognised by its lines, whatever else stands between them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import re
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from pgdyno.errors import UsageError, msg
 
 #: A file larger than this is no report of a run, but for logs of transactions.
 MOST_BYTES = 2 << 30
+#: A run is not longer than this: a time beyond it is damaged.
+_LONGEST_S = 100 * 86_400
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ def read(path: Path) -> Measured:
     """Read a series. Raise UsageError if the file cannot be read or has no series that pgdyno knows."""
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise UsageError(msg("error-judge-too-large", path=path))
+            raise UsageError(msg("error-judge-too-large", path=path), msg("remedy-judge-aggregate"))
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as e:
         raise UsageError(msg("error-judge-unreadable", path=path, reason=e.strerror or str(e))) from e
@@ -55,7 +58,7 @@ def read(path: Path) -> Measured:
 # ---------------------------------------------------------------- the formats
 
 _PROGRESS = re.compile(
-    r"^(?:pgbench: )?progress: ([\d.]+) s, ([\d.]+) tps, lat [\d.]+ ms(?: stddev [\d.]+)?(?:, (\d+) failed)?",
+    r"^(?:pgbench: )?progress: ([\d.]+) s, ([\d.]+) tps, lat \S+ ms(?: stddev \S+)?(?:, (\d+) failed)?",
     re.MULTILINE,
 )
 
@@ -67,14 +70,14 @@ def _pgbench_progress(text: str) -> Measured | None:
     return _series("pgbench -P", "TPS", times, [float(tps) for _, tps, _ in found], failed)
 
 
-_SYSBENCH = re.compile(r"^\[ (\d+)s \] thds: \d+ tps: ([\d.]+) qps: [\d.]+.*?(?:err/s:? ([\d.]+))?", re.MULTILINE)
+_SYSBENCH = re.compile(r"^\[ (\d+)s \] thds: \d+ tps: ([\d.]+) qps: [\d.]+", re.MULTILINE)
 
 
 def _sysbench(text: str) -> Measured | None:
     found = _SYSBENCH.findall(text)
-    times = [float(at) for at, _, _ in found]
+    times = [float(at) for at, _ in found]
     errors = re.search(r"ignored errors:\s+(\d+)", text)
-    return _series("sysbench", "TPS", times, [float(tps) for _, tps, _ in found], int(errors[1]) if errors else None)
+    return _series("sysbench", "TPS", times, [float(tps) for _, tps in found], int(errors[1]) if errors else None)
 
 
 def _pgbench_log(text: str) -> Measured | None:
@@ -112,7 +115,7 @@ def _transactions(lines: Sequence[str]) -> Measured | None:
             continue
         second = int(parts[4])
         counts[second] = counts.get(second, 0) + 1
-    if len(counts) < 3:
+    if len(counts) < 3 or max(counts) - min(counts) > _LONGEST_S:
         return None
     # Of the first and the last second a part is missing.
     values = [float(counts.get(second, 0)) for second in range(min(counts) + 1, max(counts))]
@@ -143,17 +146,20 @@ def _k6(text: str) -> Measured | None:
     """Read points of k6 (--out json): its counter of iterations, by second."""
     if not text.startswith('{"') or '"iterations"' not in text:
         return None
-    counts: dict[str, float] = {}
+    counts: dict[int, float] = {}
     for line in text.splitlines():
         try:
             point = json.loads(line)
             if point.get("type") == "Point" and point.get("metric") == "iterations":
-                second = str(point["data"]["time"])[:19]
+                second = int(datetime.fromisoformat(f"{str(point['data']['time'])[:19]}+00:00").timestamp())
                 counts[second] = counts.get(second, 0.0) + float(point["data"]["value"])
         except (ValueError, KeyError, TypeError, AttributeError):
             continue
-    values = [counts[second] for second in sorted(counts)]
-    return Measured("", "k6 --out json", "iterations/s", 1.0, tuple(values[1:-1])) if len(values) > 3 else None
+    if len(counts) < 3 or max(counts) - min(counts) > _LONGEST_S:
+        return None
+    # A second without an iteration has no point. Of the first and the last second a part is missing.
+    values = [counts.get(second, 0.0) for second in range(min(counts) + 1, max(counts))]
+    return Measured("", "k6 --out json", "iterations/s", 1.0, tuple(values))
 
 
 #: Columns of throughput of BenchBase, OLTP-Bench and others, in lower case, and their unit.
@@ -182,9 +188,12 @@ def _table(text: str) -> Measured | None:
 
 
 def _plain(text: str) -> Measured | None:
-    """Read numbers, one a line or separated by blanks."""
+    """Read numbers, one a line, or all in one line: lines of several are a log of another kind."""
+    lines = text.split("\n")
     words = text.split()
-    numbers = [_number(w) for w in words[:100_000]]
+    if sum(map(bool, map(str.strip, lines))) not in (1, len(words)):
+        return None
+    numbers = [_number(w) for w in words]
     if len(words) < 2 or any(n is None for n in numbers):
         return None
     return Measured("", "numbers", "TPS", 1.0, tuple(n for n in numbers if n is not None))

@@ -95,7 +95,7 @@ def against(a: Sequence[Judged], b: Sequence[Judged]) -> Sides | None:
     With three runs a side, the spread of the runs decides. With fewer, the interval is that within the runs alone.
     """
     units = {j.measured.unit for j in (*a, *b)}
-    if len(units) != 1 or any(not j.mean.mean > 0 for j in (*a, *b)):
+    if len(units) != 1 or any(not j.is_one_figure or not j.mean.mean > 0 for j in (*a, *b)):
         return None
     if min(len(a), len(b)) >= RUNS:
         figures: dict[Hashable, dict[int, float]] = {

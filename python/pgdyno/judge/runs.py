@@ -38,7 +38,7 @@ _ONE_AFTER_THE_OTHER = message("warn-one-after-the-other")
 _NEIGHBOUR = "noisy-neighbour"
 #: A percentile needs so many transactions beyond it in each trial.
 _BEYOND = 10
-#: Definitions that differ, of which so many are shown.
+#: Differing definitions that are shown.
 _DEFINITIONS = 20
 #: Parts of the environment that make figures differ.
 _ENVIRONMENT: tuple[tuple[str, Callable[[Manifest], object]], ...] = (

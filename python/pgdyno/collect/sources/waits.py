@@ -61,7 +61,7 @@ class Waits:
         #: Of our clients that wait: wait and statement.
         self._statements: Counter[tuple[str, str, str]] = Counter()
         self._statement_looks = 0
-        #: Of the sessions whose statements may be read, one in so many is.
+        #: The inverse of the share of sessions whose statements are read at a look, and the turn.
         self._one_in, self._turn = 1, 0
         self._is_prepared = False
         #: Some of our clients waited for a lock when we last looked.

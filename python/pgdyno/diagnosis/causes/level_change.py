@@ -11,7 +11,7 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Recorded
-from pgdyno.message import Message, Text, listed, message
+from pgdyno.message import Message, Text, message
 from pgdyno.model import EventKind
 from pgdyno.units import Quantity, Share
 
@@ -27,8 +27,6 @@ _NEAR = (
     EventKind.CONFIGURATION_RELOADED, EventKind.SERVER_RESTARTED, EventKind.RECOVERY, EventKind.SERVER_PROCESS_DIED,
     EventKind.COUNTERS_RESET, EventKind.AUTOVACUUM, EventKind.CHECKPOINT_BEGINS,
 )  # fmt: skip
-#: Parts of the evidence that are told.
-_MOST = 3
 
 
 @dataclass(frozen=True)
@@ -87,16 +85,12 @@ def _judge(e: Observed) -> Finding | None:
     is_known = any(e.kind in _DEFINED for e in worst.recorded.events)
     evidence: list[Text] = [*events, *contrast.observations(contrast.separators(worst.recorded, [worst.slow]))]
     seconds = Quantity((worst.at_ns - worst.recorded.window[0]) / 1e9, "seconds")
-    seen = (
-        message("contrast-seen", evidence=listed(evidence[:_MOST], "semicolon"))
-        if evidence
-        else message("contrast-nothing")
-    )
     return e.finding(
         CAUSE,
         message(
             "level-change-fell" if worst.falls else "level-change-rose", at=seconds,
-            before=Quantity(worst.before, "count"), after=Quantity(worst.after, "count"), seen=seen,
+            before=Quantity(worst.before, "count"), after=Quantity(worst.after, "count"),
+            seen=contrast.sentence(evidence),
         ),
         Share(loss, 0.0, loss), THROUGHPUT, Confidence.HIGH if is_known else Confidence.MEDIUM,
         message("level-change-remedy"),

@@ -6,12 +6,10 @@ from pgdyno.diagnosis import contrast, dips
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
-from pgdyno.message import Message, listed, message
+from pgdyno.message import Message, message
 from pgdyno.units import Quantity, Share
 
 _LOSS = 0.03
-#: Parts of the evidence that are told.
-_MOST = 3
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -24,16 +22,12 @@ def _judge(e: Observed) -> Finding | None:
     evidence = _evidence(e)
     if frozen := max(d.frozen_ns for _, d in found):
         evidence.insert(0, message("dip-freeze", time=Quantity(frozen, "ns")))
-    seen = (
-        message("contrast-seen", evidence=listed(evidence[:_MOST], "semicolon"))
-        if evidence
-        else message("contrast-nothing")
-    )
     return e.finding(
         CAUSE,
         message(
             "stalls" if len(found) > 1 else "stalls-once", n=len(found), loss=Quantity(loss, "share"),
-            longest=Quantity(longest.seconds, "seconds"), level=Quantity(1 - longest.loss, "share"), seen=seen,
+            longest=Quantity(longest.seconds, "seconds"), level=Quantity(1 - longest.loss, "share"),
+            seen=contrast.sentence(evidence),
         ),
         Share(loss, 0.0, loss), THROUGHPUT, Confidence.MEDIUM if evidence else Confidence.LOW,
         message("stalls-remedy"),
@@ -60,7 +54,7 @@ def _evidence(e: Observed) -> list[Message]:
     for why in (*(why for _, why in sorted(seconds, key=lambda x: -x[0])), *contrasts):
         if why not in found:
             found.append(why)
-    return found[:_MOST]
+    return found
 
 
 CAUSE = Cause("stalls", Kind.TROUBLE, "dips of the throughput", _judge, is_generic=True)

@@ -868,3 +868,4 @@ error-judge-too-large = { $path } is too large to be read
 error-judge-unreadable = { $path } cannot be read: { $reason }
 error-judge-unknown = { $path } has no throughput over time that pgdyno knows
 remedy-judge-formats = Known are pgbench -P, --log and --aggregate-interval, sysbench --report-interval, HammerDB's transaction counter, go-tpc, k6 --out json, CSV with a column tps or throughput, and plain numbers.
+remedy-judge-aggregate = Write the log with pgbench --aggregate-interval, or cut it.

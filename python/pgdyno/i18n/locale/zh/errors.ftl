@@ -868,3 +868,4 @@ error-judge-too-large = { $path } 太大，无法读取
 error-judge-unreadable = 无法读取 { $path }：{ $reason }
 error-judge-unknown = { $path } 中没有 pgdyno 认识的随时间变化的吞吐量
 remedy-judge-formats = 支持 pgbench -P、--log 和 --aggregate-interval、sysbench --report-interval、HammerDB 的事务计数器、go-tpc、k6 --out json、带 tps 或 throughput 列的 CSV，以及纯数字。
+remedy-judge-aggregate = 用 pgbench --aggregate-interval 写日志，或截取一部分。
