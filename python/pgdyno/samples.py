@@ -400,6 +400,7 @@ class Plans:
     scanned_table: str
     scanned_rows: float
     scan_filters: float
+    scan_filter: str
     ms: float
     blocks_hit: float
     blocks_read: float

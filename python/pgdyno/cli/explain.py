@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.text import Text
+from rich.text import Text as RichText
 
 from pgdyno import i18n
 from pgdyno.cli import as_json, console
 from pgdyno.diagnosis import dips
+from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.causes import every_cause
 from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.errors import UsageError, msg
 from pgdyno.judge.groups import Group
-from pgdyno.message import Message, Name, message
+from pgdyno.message import Message, Name, Text, message
 from pgdyno.report import findings
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
@@ -50,16 +52,18 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, lan
     told = findings.explained(found, shown, None)
     looked_for = len(every_cause()) - len({n.cause for n in not_judged})
     for g, e in zip(shown, told, strict=True):
-        out.print(Text(say(e.title), style="bold"))
+        out.print(RichText(say(e.title), style="bold"))
         if not e.findings:
             out.print(Padding(i18n.text(_nothing(run, g, looked_for), lang), (0, 0, 0, 2)))
         for n, f in enumerate(e.findings, 1):
             line = f"{n}. {say(message('labelled', label=f.role, text=f.sentence))}"
-            out.print(Padding(Text(line, style="bold" if n == 1 else ""), (0, 0, 0, 2)))
+            out.print(Padding(RichText(line, style="bold" if n == 1 else ""), (0, 0, 0, 2)))
             for label, text in (("cost", f.cost), ("seen", f.facts), ("try", f.remedy)):
                 if text:
                     title = say(message(f"explain-{label}"))
-                    out.print(Padding(Text.assemble((f"{title}  ".ljust(6), "dim"), say(text)), (0, 0, 0, 5)))
+                    out.print(Padding(RichText.assemble((f"{title}  ".ljust(6), "dim"), say(text)), (0, 0, 0, 5)))
+            for a in f.actions:
+                _print_action(a, out, say)
         out.print()
     _print_dips(run, shown, out, lang)
     for gap in not_judged:
@@ -69,6 +73,17 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, lan
         more = message("explain-more", shown=len(told), all=len(chosen), command=command)
         out.print(i18n.text(more, lang), markup=False)
     return 0
+
+
+def _print_action(a: Action, out: Console, say: Callable[[Text | Message | Name], str]) -> None:
+    """Print an action as lines to copy, with its predicted gain."""
+    title = say(message("explain-do"))
+    for n, line in enumerate(a.lines):
+        out.print(Padding(RichText.assemble((f"{title if not n else ''}  ".ljust(6), "dim"), say(line)), (0, 0, 0, 5)))
+    predicted = message(
+        "action-predicted", gain=a.gain, model=message(f"gain-{a.model}"), price=a.price_message
+    )  # fmt: skip
+    out.print(Padding(RichText(say(predicted), style="dim"), (0, 0, 0, 11)))
 
 
 def _nothing(run: RunAnalysis, group: Group, looked_for: int) -> Message:

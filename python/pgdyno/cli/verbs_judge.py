@@ -160,12 +160,69 @@ def explain(
             rich_help_panel=options.OUTPUT,
         ),
     ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Measure the proposed actions: each on a private server beside one without it, in turns. Nothing is "
+            "changed on the server that the run measured.",
+            rich_help_panel=options.MEASURING,
+        ),
+    ] = False,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of actions to measure (--verify). Default: 3.",
+            metavar="N",
+            min=1,
+            rich_help_panel=options.MEASURING,
+        ),
+    ] = None,
+    budget: Annotated[
+        float | None,
+        typer.Option(
+            parser=options.seconds,
+            help="Time for all measurements (--verify), e.g. 90s, 20m, 1h. Default: 10m.",
+            metavar="DURATION",
+            rich_help_panel=options.MEASURING,
+        ),
+    ] = None,
+    copy: Annotated[
+        str | None,
+        typer.Option(
+            help="Copy this database into the private servers with pg_dump (--verify), for a run of tables that "
+            "pgdyno did not make. It reads the whole database.",
+            metavar="CONNINFO",
+            rich_help_panel=options.WHAT,
+        ),
+    ] = None,
+    runs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the run directories of the measurements (--verify). Default: runs.",
+            metavar="FOLDER",
+            rich_help_panel=options.OUTPUT,
+        ),
+    ] = None,
     lang: options.Lang = None,
     json_output: options.Json = False,
 ) -> None:
     """Explain what limits a run: causes ranked by cost, with evidence and remedies; dips, and their causes."""
     from pgdyno.cli import explain as verb
 
+    if verify:
+        from pgdyno.cli.verify import VerifyRequest
+        from pgdyno.cli.verify import main as verified
+
+        language = options.language(lang)
+        runs, top, budget = runs or Path("runs"), top or 3, budget or 600.0
+        raise typer.Exit(
+            verified(VerifyRequest(run, workload, clients, top, budget, copy, runs, language, json_output))
+        )
+    if (top, budget, copy, runs) != (None,) * 4:
+        from pgdyno.errors import UsageError
+
+        raise UsageError(msg("error-verify-options"), msg("remedy-leave-out"))
     raise typer.Exit(verb.main(run, workload, clients, every, options.language(lang), json_output))
 
 

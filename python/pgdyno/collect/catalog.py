@@ -71,6 +71,20 @@ _QUERIES: dict[str, LiteralString] = {
         from pg_db_role_setting s, unnest(s.setconfig) u
         where s.setdatabase in (0, (select oid from pg_database where datname = current_database()))""",
 }
+#: Foreign keys whose columns lead no index: their columns, and their table.
+_UNINDEXED: LiteralString = f"""
+    select string_agg(quote_ident(a.attname), ', ' order by k.n), c.oid::regclass::text
+    from pg_constraint o join pg_class c on c.oid = o.conrelid join pg_namespace n on n.oid = c.relnamespace,
+         unnest(o.conkey) with ordinality k (attnum, n)
+         join pg_attribute a on a.attnum = k.attnum
+    where {_OF_USERS} and o.contype = 'f' and a.attrelid = o.conrelid
+      and not exists (
+        select from pg_index i
+        where i.indrelid = o.conrelid and i.indisvalid and i.indpred is null
+          and (i.indkey::smallint[])[0:cardinality(o.conkey) - 1] @> o.conkey)
+    group by o.oid, c.oid limit {MOST}"""
+#: Kind under which they are recorded.
+UNINDEXED = "unindexed-key"
 #: Kinds whose definition is a digest, and not for readers.
 _DIGESTS = {"function"}
 #: Kinds whose names are unique within their relation only.
@@ -83,13 +97,15 @@ class Catalog:
 
     definitions: dict[Key, str] | None = field(default_factory=dict)
     owners: dict[Key, str] = field(default_factory=dict)
+    #: Columns and table of each foreign key without an index.
+    unindexed: list[tuple[str, str]] = field(default_factory=list)
 
     def rows(self) -> list[dict[str, str]]:
         """Return one row for each definition."""
         return [
             {"object": kind, "name": name, "definition": definition}
             for (kind, name), definition in (self.definitions or {}).items()
-        ]
+        ] + [{"object": UNINDEXED, "name": columns, "definition": table} for columns, table in self.unindexed]
 
 
 def read(conn: Connection) -> Catalog:
@@ -110,7 +126,7 @@ def read(conn: Connection) -> Catalog:
             found[kind, shown] = definition
         if len(found) > MOST:
             return Catalog(None)
-    return Catalog(found, owners)
+    return Catalog(found, owners, conn.execute(_UNINDEXED.encode()).fetchall())
 
 
 def changes(before: Catalog, after: Catalog) -> list[Message]:

@@ -78,8 +78,8 @@ class Plan:
     statement: Sample
     #: The nodes from the top, without costs: what is compared.
     shape: str
-    #: Scans that read whole tables: table, rows that it is estimated to have, whether rows are filtered out.
-    scans: list[tuple[str, float, bool]] = field(default_factory=list)
+    #: Scans that read whole tables: table, rows that it is estimated to have, condition by which rows are filtered out.
+    scans: list[tuple[str, float, str]] = field(default_factory=list)
     #: If it was executed: time, blocks, temporary blocks; of the scan that threw away most, its rows and those.
     facts: Mapping[str, float] = field(default_factory=dict)
 
@@ -164,7 +164,7 @@ def _plan(conn: Connection, s: Sample, *, carry_out: bool) -> Plan:
             # By itself it cannot be: a savepoint, a lock that a client holds.
             facts = {}
     scans = [
-        (str(n["Relation Name"]), float(n.get("Plan Rows", 0)), "Filter" in n)
+        (str(n["Relation Name"]), float(n.get("Plan Rows", 0)), str(n.get("Filter", "")))
         for n in _nodes(top)
         if n.get("Node Type") == "Seq Scan" and "Relation Name" in n
     ]
@@ -238,11 +238,11 @@ def rows(before: Sequence[Plan], after: Sequence[Plan]) -> list[Row]:
     found: list[Row] = []
     for p in before:
         last = later.get(p.statement, p)
-        table, estimated, filtered = next(iter(last.scans), ("", 0.0, False))
+        table, estimated, condition = next(iter(last.scans), ("", 0.0, ""))
         found.append(
             {"script": p.statement.script, "line": float(p.statement.line), "statement": p.statement.text,
              "plan": p.shape, "plan_after": last.shape, "scanned_table": table, "scanned_rows": estimated,
-             "scan_filters": float(filtered),
+             "scan_filters": float(bool(condition)), "scan_filter": condition,
              **{n: last.facts.get(n, -1.0) for n in ("ms", "blocks_hit", "blocks_read", "temp_blocks", "rows",
                                                      "rows_thrown_away")}}
         )  # fmt: skip

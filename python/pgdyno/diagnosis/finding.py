@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from pgdyno import i18n
+from pgdyno.diagnosis.action import Action
 from pgdyno.message import Message, Name, message
 from pgdyno.units import Quantity, Share, Unit
 
@@ -85,6 +86,8 @@ class Finding:
     is_largest: bool = False
     #: The run has several hot sets, so that all of the rows is one of them.
     has_hot_sets: bool = False
+    #: Changes that can be carried out, the best first; empty: the remedy is none that can.
+    actions: list[Action] = field(default_factory=list)
 
     @property
     def sentence(self) -> str:
@@ -113,6 +116,7 @@ class Finding:
             "message": self.message.as_json(),
             "advice": self.advice.as_json(),
             "facts": [f.as_json() for f in self.facts],
+            "actions": [a.as_json() for a in self.actions],
         }
 
 

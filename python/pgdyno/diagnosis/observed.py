@@ -16,6 +16,7 @@ import numpy as np
 
 from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
+from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.finding import CauseName, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.recorded import FEWEST, SAMPLE_NS, Recorded, Row, Wait, is_outside, ratio, runs
 from pgdyno.message import Message
@@ -106,6 +107,11 @@ class Observed:
     def is_open_loop(self) -> bool:
         """Clients are idle on purpose: transactions come at a rate."""
         return self.trials[0].is_open_loop
+
+    @property
+    def protocol(self) -> str:
+        """Protocol of the clients: simple, extended or prepared; empty if unknown."""
+        return str(self.trials[0].trial.parameters.get("protocol") or "")
 
     @property
     def pipelines(self) -> bool:
@@ -421,13 +427,15 @@ class Observed:
 
     def finding(
         self, cause: CauseName, sentence: Message, cost: Share, of: str, confidence: Confidence, remedy: Message,
-        facts: Iterable[Fact] = (), kind: Kind | None = None,
+        facts: Iterable[Fact] = (), kind: Kind | None = None, actions: Iterable[Action] = (),
     ) -> Finding:  # fmt: skip
         """Return a finding about this configuration, of the cause's kind unless `kind` is given."""
         p = self.plan
         return Finding(
             cause.name, kind or cause.kind, sentence, cost, of, confidence, remedy, list(facts), p.workload, p.hot_set,
             p.clients, dict(p.varied), [r.trial.plan.number for r in self.trials], self.is_limited,
+            # Of a rate that is kept up with, throughput gains nothing.
+            actions=list(actions) if self.is_limited else [],
             has_hot_sets=len({t.plan.hot_set for t in self.data.trials}) > 1,
         )  # fmt: skip
 

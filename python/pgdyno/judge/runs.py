@@ -327,7 +327,9 @@ def _definitions(data: RunData) -> dict[tuple[str, str], str]:
     """Return the definitions by object and name, of the first trial that has them."""
     for t in data.trials:
         if rows := data.samples[t.plan.number, "definitions"]:
-            return {(str(row["object"]), str(row["name"])): str(row["definition"]) for row in rows}
+            # A foreign key without an index is told by the index that the other side has.
+            named = [row for row in rows if row["object"] != "unindexed-key"]
+            return {(str(row["object"]), str(row["name"])): str(row["definition"]) for row in named}
     return {}
 
 

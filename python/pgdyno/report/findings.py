@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.diagnosis import difference
+from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.finding import Confidence, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.judge.compared import Row
@@ -44,6 +45,8 @@ class FindingText:
     role: Message
     #: Cost in percent, 0 to 100, for a bar.
     percent: int
+    #: Changes that can be carried out.
+    actions: list[Action] = field(default_factory=list)
 
     @property
     def title(self) -> Message:
@@ -120,7 +123,7 @@ def finding_message(f: Finding) -> FindingText:
     cost = message("finding-cost", share=f.cost, whole=f.whole, confidence=confidence)
     facts = listed([message("finding-fact", name=x.title, figure=x.quantity) for x in f.facts], "semicolon")
     percent = round(100 * min(max(f.cost.mean, 0.0), 1.0)) if math.isfinite(f.cost.mean) else 0
-    return FindingText(f.cause, f.message, cost, facts if f.facts else None, f.advice, _role(f), percent)
+    return FindingText(f.cause, f.message, cost, facts if f.facts else None, f.advice, _role(f), percent, f.actions)
 
 
 def _role(f: Finding) -> Message:

@@ -17,6 +17,7 @@ from pgdyno.errors import SpecError, msg
 from pgdyno.format import one_line
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.message import Name, message
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run import dataset
 from pgdyno.run.phases import PhasesOnDevices
@@ -25,6 +26,7 @@ from pgdyno.run.site import Site
 from pgdyno.search_path import user_path
 from pgdyno.spec import experiment as spec
 from pgdyno.spec.experiment import Experiment
+from pgdyno.stream.events import Noted
 from pgdyno.stream.stream import RunStream
 
 
@@ -140,8 +142,23 @@ class SiteLoader:
 
     def _set_up(self, site: Site) -> None:
         statements = self.experiment.all_datasets[site.place.dataset].setup
-        if not statements:
-            return
+        if statements:
+            self._set_up_dataset(site, statements)
+        if own := self.experiment.all_targets[site.place.target].setup:
+            self._set_up_target(site, own)
+
+    def _set_up_target(self, site: Site, statements: Sequence[str]) -> None:
+        # VACUUM does not go in a transaction, and a private server that is half set up is not used.
+        with administration.connect(site.target, patience_s=None) as conn, user_path(conn):
+            for n, statement in enumerate(statements):
+                self.stream.emit(Noted(message("progress-setup", statement=Name(one_line(statement)[:100]))))
+                try:
+                    conn.execute(statement.encode())
+                except psycopg.Error as e:
+                    reason = one_line(e)
+                    raise SpecError(msg("error-targets-setup", target=site.place.target, n=n, reason=reason), "") from e
+
+    def _set_up_dataset(self, site: Site, statements: Sequence[str]) -> None:
         with administration.connect(site.target, patience_s=None) as conn, user_path(conn), conn.transaction():
             # All or nothing.
             for n, statement in enumerate(statements):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -220,6 +220,17 @@ def _continued(path: Path) -> Prepared:
     for a capacity.
     """
     m = manifest.read(path)
+    prepared = recorded(path, m)
+    if m.capacity is not None:
+        raise UsageError(msg("error-search-for-capacity-which-cannot", path=path), msg("remedy-start-anew"))
+    return replace(prepared, resumed=path)
+
+
+def recorded(path: Path, m: manifest.Manifest) -> Prepared:
+    """Return the experiment of the run in `path` as it was carried out, with its scripts.
+
+    Raise UsageError if the manifest does not state how the run was made.
+    """
     try:
         # Pydantic's ValidationError is one.
         experiment = Experiment.model_validate(m.experiment)
@@ -232,6 +243,4 @@ def _continued(path: Path) -> Prepared:
             msg("error-cannot-be-continued-manifest-json", path=path, reason=reason),
             msg("remedy-another-version-pgdyno-or-damaged"),
         ) from e
-    if m.capacity is not None:
-        raise UsageError(msg("error-search-for-capacity-which-cannot", path=path), msg("remedy-start-anew"))
-    return Prepared(experiment, text, m.scripts, m.cores, path.parent, m.shrunk, path, schedules=m.schedules)
+    return Prepared(experiment, text, m.scripts, m.cores, path.parent, m.shrunk, schedules=m.schedules)

@@ -72,6 +72,9 @@ class Target(Strict):
     tablespaces: dict[SpaceName, Folder] = {}
     #: Servers that follow the private one, each with a base backup of it once it is loaded.
     standbys: Annotated[int, Field(ge=0, le=8)] = 0
+    #: SQL that runs in the private server when its dataset is loaded, each statement by itself: an index, a fill
+    #: factor.
+    setup: list[str] = []
     #: As small as an instance: processors and memory that the server may use (a control group; only root may).
     cpus: Annotated[float, Field(gt=0, le=4096)] | None = None
     memory: Size | None = None
@@ -79,14 +82,24 @@ class Target(Strict):
     @model_validator(mode="after")
     def _one_kind(self) -> Target:
         if self.conninfo is not None:
-            ours = ("version", "settings", "folder", "file_system", "tablespaces", "standbys", "cpus", "memory")
+            ours = (
+                "version",
+                "settings",
+                "folder",
+                "file_system",
+                "tablespaces",
+                "standbys",
+                "setup",
+                "cpus",
+                "memory",
+            )
             for name in ours:
                 if getattr(self, name):
                     raise MistakeError("spec-private-only", key=name)
             if holds_secret(self.conninfo):
                 raise MistakeError("spec-password")
         if self.cluster is not None:
-            for name in ("conninfo", "version", "folder", "file_system", "tablespaces", "standbys"):
+            for name in ("conninfo", "version", "folder", "file_system", "tablespaces", "standbys", "setup"):
                 if getattr(self, name):
                     raise MistakeError("spec-cluster-or", name=name)
         if self.folder is not None and self.file_system is not None:

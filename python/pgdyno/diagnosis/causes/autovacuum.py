@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.action import Action, removed, size_of
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
@@ -9,6 +10,14 @@ from pgdyno.message import Message, Name, message
 from pgdyno.units import Quantity
 
 _LOSS, _WORKING = 0.03, 0.02
+#: PostgreSQL's defaults, which settings that are more eager go back to; and a calmer cost delay.
+_DEFAULTS = {
+    "autovacuum_vacuum_cost_delay": "2ms", "autovacuum_vacuum_threshold": "50", "autovacuum_naptime": "1min",
+    "autovacuum_vacuum_scale_factor": "0.2", "autovacuum_analyze_threshold": "50",
+    "autovacuum_analyze_scale_factor": "0.1",
+}  # fmt: skip
+_CALMER = {"autovacuum_vacuum_cost_delay": "20ms"}
+_MAINTENANCE = 64 << 20
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -43,7 +52,17 @@ def _judge(e: Observed) -> Finding | None:
         cost, THROUGHPUT, Confidence.HIGH if sure or taken > 0.1 else Confidence.MEDIUM,
         message("autovacuum-remedy"),
         [Fact("workers-cpu", cpu, "%"), Fact("bytes-moved", moved, "bytes/s"), Fact("runs", len(logged))],
+        actions=[Action("dead-rows", removed(e, cost, 0.0, frees_cpu=True), "removed", _calmer(e))],
     )  # fmt: skip
+
+
+def _calmer(e: Observed) -> dict[str, str]:
+    """Return settings with which autovacuum takes less at a time."""
+    named = {name: value for name, value in _DEFAULTS.items() if e.setting(name) not in ("", value)}
+    if 0 < size_of(e.setting("maintenance_work_mem")) < _MAINTENANCE:
+        # With little memory for row ids, indexes are read several times over.
+        named["maintenance_work_mem"] = "256MB"
+    return named or _CALMER
 
 
 CAUSE = Cause("autovacuum", Kind.TROUBLE, "autovacuum beside the load", _judge)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.action import Action, removed
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
@@ -30,15 +31,28 @@ def _judge(e: Observed) -> Finding | None:
     if dead < _DEAD and hot > _HOT:
         return None
     fills = dead >= _DEAD
+    cost = Share(-drift / 2, 0.0, -drift)
+    vacuumed = Action(
+        "table-space",
+        removed(e, cost, 0.0, frees_cpu=True),
+        "removed",
+        {"autovacuum": "on", "autovacuum_naptime": "10s"},
+        [
+            f"ALTER TABLE {worst['table']} SET (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, "
+            "autovacuum_vacuum_threshold = 500, autovacuum_vacuum_cost_delay = 0)",
+            f"VACUUM (FULL, ANALYZE) {worst['table']}",
+        ],
+    )
     return e.finding(
         CAUSE,
         message(
             "bloat-fills" if fills else "bloat-not-hot", drop=Quantity(-drift, "share"), table=Name(worst["table"]),
             dead=Quantity(dead, "two"), hot=Quantity(hot, "share"),
         ),
-        Share(-drift / 2, 0.0, -drift), THROUGHPUT, Confidence.MEDIUM if fills else Confidence.LOW,
+        cost, THROUGHPUT, Confidence.MEDIUM if fills else Confidence.LOW,
         message("bloat-remedy"),
         [Fact("dead-rows-per-live", dead), Fact("hot-updates", hot, "%")],
+        actions=[vacuumed],
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.cause import Cause
-from pgdyno.diagnosis.causes.data_io import READS, from_device, memory
+from pgdyno.diagnosis.causes.data_io import READS, from_device, larger_buffers, memory
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import dominant_share, setting
@@ -44,6 +44,7 @@ def _judge(e: Observed) -> Finding | None:
         ),
         [Fact("misses", misses, "%"),
          Fact("pages-missed", e.per_transaction("blocks_read_per_s") or 0.0)],
+        actions=larger_buffers(e, cost, 0.3),
     )  # fmt: skip
 
 

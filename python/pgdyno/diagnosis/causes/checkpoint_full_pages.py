@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pgdyno.diagnosis.action import Action, megabytes, removed, size_of
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.difference import whole_pages_share
 from pgdyno.diagnosis.finding import CLIENTS_TIME, THROUGHPUT, Confidence, Fact, Finding, Kind
@@ -16,6 +17,8 @@ from pgdyno.units import Quantity, Share
 #: Of the loss, and of WAL that is whole pages.
 _LOSS, _WHOLE = 0.03, 0.3
 _PAGE = 8192
+#: Seconds between checkpoints that are proposed, and bytes of WAL at most.
+_APART_S, _MOST_WAL = 1800, 64 << 30
 
 
 def _pages(row: dict[str, Any]) -> float:
@@ -65,7 +68,23 @@ def _judge(e: Observed) -> Finding | None:
         ),
         [Fact("wal-whole", whole, "%"), Fact("wal-per-transaction", wal, "bytes"),
          Fact("checkpoints", checkpoints)],
+        actions=[
+            *fewer_checkpoints(e, cost),
+            *([] if e.setting("wal_compression") not in ("", "off") else [
+                Action("compression", removed(e, cost, 0.0, 0.6), "removed", {"wal_compression": "pglz"}),
+            ]),
+        ],
     )  # fmt: skip
+
+
+def fewer_checkpoints(e: Observed, cost: Share) -> list[Action]:
+    """Return the action of checkpoints half an hour apart; none if they are that already."""
+    now = size_of(e.setting("max_wal_size")) or 1 << 30
+    wanted = max(2 * now, 1.5 * _APART_S * (e.mean("counters", "wal_bytes_per_s") or 0.0))
+    settings = {"max_wal_size": megabytes(min(wanted, _MOST_WAL)), "checkpoint_timeout": "30min"}
+    if now >= _MOST_WAL and e.setting("checkpoint_timeout") == "30min":
+        return []
+    return [Action("recovery", removed(e, cost, 0.2, frees_cpu=True), "removed", settings)]
 
 
 def checkpoints_of(e: Observed) -> float:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.action import Action, removed
 from pgdyno.diagnosis.cause import Cause
-from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans
+from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans, fewer_checkpoints
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting
@@ -33,6 +34,12 @@ def _judge(e: Observed) -> Finding | None:
         [Fact("checkpointer-writes", written, "bytes/s"), Fact("dirty",
               e.mean("machine", "dirty_bytes") or 0.0, "bytes"),
          Fact("utilisation-of", e.device("utilisation"), "%", e.busiest_device)],
+        actions=[
+            *fewer_checkpoints(e, cost),
+            *([] if float(e.setting("checkpoint_completion_target") or 0.9) >= 0.9 else [
+                Action("nothing", removed(e, cost, 0.0), "removed", {"checkpoint_completion_target": "0.9"}),
+            ]),
+        ],
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.action import Action, removed
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes import cpu_quota
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
@@ -11,6 +12,8 @@ from pgdyno.units import Quantity, Share
 
 #: Clients a core, and the part of the time that backends wait for one.
 _A_CORE, _QUEUEING = 8, 0.7
+#: Clients a core that are proposed; seconds of CPU that a context switch costs at most, with its cache misses.
+_PROPOSED, _SWITCH_S = 4, 5e-6
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -36,7 +39,15 @@ def _judge(e: Observed) -> Finding | None:
         message("connections-remedy"),
         [Fact("clients-per-core", e.clients / p.cores), Fact("context-switches", switches),
          Fact("backends-queueing", p.queueing, "%")],
+        actions=_actions(e, p.cores),
     )  # fmt: skip
+
+
+def _actions(e: Observed, cores: float) -> list[Action]:
+    # Where CPUs are full, the queue costs latency, and the switches throughput.
+    part = min(0.5, (e.mean("machine", "context_switches_per_s") or 0.0) * _SWITCH_S / cores)
+    gain = removed(e, Share(part / 2, 0.0, part), 0.0, frees_cpu=True)
+    return [Action("pooler", gain, "switches", clients=max(1, round(_PROPOSED * cores)))]
 
 
 CAUSE = Cause("connections", Kind.TROUBLE, "more connections than processors", _judge)

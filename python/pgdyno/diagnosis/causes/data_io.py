@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.action import Action, megabytes, removed, size_of
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import dominant_share, setting
 from pgdyno.message import Message, Name, message
-from pgdyno.units import Quantity
+from pgdyno.units import Quantity, Share
 
 READS = ("IO:DataFileRead", "IO:DataFilePrefetch", "IO:AioIoCompletion", "LWLock:BufferIO", "IPC:BufferIO",
          "IO:AioIoUringExecution", "IO:AioIoUringSubmit")  # fmt: skip
@@ -18,6 +19,8 @@ _COLUMNS = ("reads_per_s", "writes_per_s", "utilisation", "read_await_ns", "queu
 _SHARE = 0.1
 #: Of the blocks that were not in shared buffers, the part that the device had to read.
 _FROM_DEVICE = 0.2
+#: Of the memory, the part that shared buffers take at most; what they grow by at least, and at most at a time.
+_OF_MEMORY, _WORTH, _STEP = 0.4, 1.5, 16
 
 
 def memory(e: Observed) -> Quantity | Message:
@@ -37,6 +40,16 @@ def from_device(e: Observed) -> float | None:
     if not blocks or not e.has("devices"):
         return None
     return e.device("read_bytes_per_s", e.data_device) / (blocks * 8192)
+
+
+def larger_buffers(e: Observed, cost: Share, least: float) -> list[Action]:
+    """Return the action of larger shared buffers, of which `least` is the part of the cost that goes at least."""
+    now = size_of(e.setting("shared_buffers"))
+    wanted = min(_OF_MEMORY * e.memory_bytes, max(1.25 * e.data_bytes if e.data_bytes else _STEP * now, 128 << 20))
+    if not now or wanted < _WORTH * now:
+        return []
+    gain = removed(e, cost, least, frees_cpu=True)
+    return [Action("memory", gain, "removed", {"shared_buffers": megabytes(wanted)})]
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -70,6 +83,7 @@ def _judge(e: Observed) -> Finding | None:
         [Fact("pages-missed", missed), Fact("device-reads", of["reads_per_s"], "/s"),
          Fact("device-writes", of["writes_per_s"], "/s"), Fact("utilisation", of["utilisation"], "%"),
          Fact("read", of["read_await_ns"], "ns"), Fact("queue", of["queue"])],
+        actions=larger_buffers(e, cost, 0.2),
     )  # fmt: skip
 
 

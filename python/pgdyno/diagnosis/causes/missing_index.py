@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from pgdyno.diagnosis import foreign
+from pgdyno.diagnosis.action import Action, removed
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, TRANSACTION_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
@@ -12,6 +14,8 @@ from pgdyno.diagnosis.recorded import Row
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
 
+#: A column that is compared, alone on its side: "(v = $1)", "((name)::text = 'a'::text)".
+_CONDITION = re.compile(r'\(+(?:\w+\.)?("(?:[^"]|"")+"|[a-z_]\w*)(?:\)::[\w ]+)? (=|<=|>=|<|>) ')
 _LAST = re.compile(r'("(?:[^"]|"")*"|[^."]+)$')
 #: Rows that are read and thrown away, for each that is wanted; rows of a table; part of a transaction's time.
 _THROWN, _ROWS, _SHARE = 100, 5_000, 0.1
@@ -53,7 +57,33 @@ def _judge(e: Observed) -> Finding | None:
         Share(share, share * 0.9, min(1.0, share)), TRANSACTION_TIME, Confidence.HIGH,
         message("missing-index-remedy", table=Name(str(row["scanned_table"]))),
         [Fact("rows-discarded", thrown), Fact("transaction-share", share, "%")],
+        actions=_actions(e, row, Share(share, share * 0.9, min(1.0, share))),
     )  # fmt: skip
+
+
+def _actions(e: Observed, row: Row, cost: Share) -> list[Action]:
+    names = [str(t["table"]) for t in e.whole("tables") if _plain(str(t["table"])) == row["scanned_table"]]
+    columns = filtered_columns(str(row.get("scan_filter") or ""))
+    if not columns or len(set(names)) != 1:
+        return []
+    return [_index(names[0], columns, removed(e, cost, 0.7, frees_cpu=True))]
+
+
+def _index(table: str, columns: Sequence[str], gain: Share) -> Action:
+    return Action("index", gain, "removed", sql=[f"CREATE INDEX CONCURRENTLY ON {table} ({', '.join(columns)})"])
+
+
+def filtered_columns(text: str) -> list[str]:
+    """Return the columns of an index for the condition of a scan, as SQL: equal ones, then one with a range.
+
+    Conditions that an index of plain columns does not serve (functions, OR, NOT, <>) give no column.
+    """
+    if re.search(r"\b(?:OR|NOT|SubPlan)\b", re.sub(r"'(?:[^']|'')*'", "''", text)):
+        return []
+    equal, ranges = list[str](), list[str]()
+    for name, operator in _CONDITION.findall(text):
+        (equal if operator == "=" else ranges).append(name)
+    return list(dict.fromkeys([*equal, *ranges[:1]]))
 
 
 def _hidden(e: Observed) -> Finding | None:
@@ -77,17 +107,25 @@ def _hidden(e: Observed) -> Finding | None:
     if best is None or running.mean < _SHARE:
         return None
     _, name, scans, rows_each = best
+    # The scans run on a CPU; what else does is not told apart.
+    cost = Share(running.mean, 0.0, running.high)
     return e.finding(
         CAUSE,
         message(
             "missing-index-hidden", table=Name(name), scans=Quantity(scans, "factor"),
             rows=Quantity(rows_each, "count"), share=running,
         ),
-        # The scans run on a CPU; what else does is not told apart.
-        Share(running.mean, 0.0, running.high), CLIENTS_TIME, Confidence.MEDIUM,
+        cost, CLIENTS_TIME, Confidence.MEDIUM,
         message("missing-index-hidden-remedy", table=Name(name)),
         [Fact("rows-read", rows_each), Fact("scans-per-transaction", scans)],
+        actions=[_index(name, columns, removed(e, cost, 0.2, frees_cpu=True)) for columns in _unindexed(e, name)],
     )  # fmt: skip
+
+
+def _unindexed(e: Observed, table: str) -> list[list[str]]:
+    """Return the columns of the table's foreign keys that have no index."""
+    found = [r for r in e.whole("definitions") if r["object"] == "unindexed-key" and r["definition"] == table]
+    return [[str(r["name"])] for r in found]
 
 
 CAUSE = Cause("missing-index", Kind.TROUBLE, "a sequential scan for a few rows", _judge)

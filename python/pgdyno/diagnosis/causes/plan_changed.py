@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.action import Action, removed
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
@@ -37,6 +38,9 @@ def _judge(e: Observed) -> Finding | None:
         Share(most / 2, 0.0, most), THROUGHPUT,
         Confidence.MEDIUM if fits or (abs(drift) >= _FAR and share >= _FAR) else Confidence.LOW,
         message("plan-changed-remedy"),
+        actions=[
+            Action("nothing", removed(e, Share(most / 2, 0.0, most), 0.0, frees_cpu=True), "removed", sql=["ANALYZE"])
+        ],
     )  # fmt: skip
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.action import Action, removed
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import message
-from pgdyno.units import Quantity
+from pgdyno.units import Quantity, Share
 
 #: The part of the clients' time that makes it worth a word; without sight of the machine, and with.
 _UNSEEN, _SEEN = 0.6, 0.15
@@ -42,7 +43,16 @@ def _judge(e: Observed) -> Finding | None:
         message("server-cpu-remedy"),
         [Fact("cpus-busy", p.share, "%"), Fact("postgresql", p.server / p.cores, "%"),
          Fact("pgdyno", p.client / p.cores, "%"), Fact("backends-queueing", p.queueing, "%")],
+        actions=_actions(e, running),
     )  # fmt: skip
+
+
+def _actions(e: Observed, running: Share) -> list[Action]:
+    if e.protocol in ("", "prepared"):
+        return []
+    # Parsing and planning: a half of a short statement, and little of a long one.
+    gain = removed(e, running, 0.02, 0.5, frees_cpu=True)
+    return [Action("nothing", gain, "planning", protocol="prepared")]
 
 
 CAUSE = Cause("server-cpu", Kind.LIMIT, "the server's processors", _judge)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+
+from pgdyno.diagnosis.action import Action, megabytes, removed, size_of
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
@@ -11,6 +14,8 @@ from pgdyno.units import Quantity, Share
 
 #: Bytes a transaction that are worth a word, and of its time.
 _BYTES, _SHARE = 100_000, 0.02
+#: Bytes of memory for each byte of a temporary file.
+_IN_MEMORY = 3
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -34,7 +39,19 @@ def _judge(e: Observed) -> Finding | None:
         cost, CLIENTS_TIME, Confidence.HIGH if spilling or waits.mean > _SHARE else Confidence.MEDIUM,
         message("temporary-files-remedy", work_mem=setting(e, "work_mem", "setting-default")),
         [Fact("temporary", written, "bytes"), Fact("temporary-wait", waits.mean, "%")],
+        actions=_actions(e, cost, written),
     )  # fmt: skip
+
+
+def _actions(e: Observed, cost: Share, written: float) -> list[Action]:
+    now = size_of(e.setting("work_mem")) or 4 << 20
+    # In memory a row takes more than in a file. All clients may need it at once.
+    wanted = max(4 * now, 2 ** math.ceil(math.log2(_IN_MEMORY * written)))
+    wanted = min(wanted, max(now, e.memory_bytes / 4 / e.clients)) if e.memory_bytes else wanted
+    if wanted < 2 * now:
+        return []
+    gain = removed(e, cost, 0.0, 0.7, frees_cpu=True)
+    return [Action("memory-each", gain, "removed", {"work_mem": megabytes(wanted)})]
 
 
 def _share_of(e: Observed, row: dict[str, object]) -> float:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.action import Action, removed
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import message
-from pgdyno.units import Quantity
+from pgdyno.units import Quantity, Share
 
 WAITS = ("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite")
 _SHARE = 0.1
+#: Clients a CPU, up to which more of them are proposed.
+_A_CPU = 8
 
 
 def commits_wait(e: Observed) -> bool:
@@ -53,7 +56,20 @@ def _judge(e: Observed) -> Finding | None:
         cost, CLIENTS_TIME, Confidence.HIGH,
         message("wal-flush-remedy"),
         facts,
+        actions=_actions(e, cost),
     )  # fmt: skip
+
+
+def _actions(e: Observed, cost: Share) -> list[Action]:
+    found = []
+    if (p := e.processors) is not None and not p.are_full and e.clients <= _A_CPU * p.cores:
+        # Twice the commits share a sync, if nothing else limits them.
+        double = removed(e, Share(cost.mean / 2, cost.low / 2, cost.high / 2), 0.1)
+        found.append(Action("latency", double, "group-commit", clients=2 * e.clients))
+    if commits_wait(e) and e.setting("fsync") != "off":
+        settings = {"synchronous_commit": "off"}
+        found.append(Action("last-commits", removed(e, cost, 0.3), "removed", settings, weakens_durability=True))
+    return found
 
 
 CAUSE = Cause("wal-flush", Kind.LIMIT, "WAL to disk at commit", _judge)

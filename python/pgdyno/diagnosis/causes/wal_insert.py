@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgdyno.diagnosis.action import Action, megabytes, removed, size_of
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes.wal_flush import commits_wait
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
@@ -18,6 +19,8 @@ _WRITES = ("LWLock:WALWrite", "IO:WALWrite")
 #: All that it is about.
 WAITS = (*_WAITS, *SEGMENTS)
 _SHARE = 0.05
+#: Bytes of wal_buffers that are proposed: more do not help (PostgreSQL takes a segment at most by itself).
+_BUFFERS = 64 << 20
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -31,6 +34,7 @@ def _judge(e: Observed) -> Finding | None:
             message("wal-segments", share=cost),
             cost, CLIENTS_TIME, Confidence.HIGH,
             message("wal-segments-remedy", size=setting(e, "min_wal_size")),
+            actions=[Action("disk", removed(e, cost, 0.2), "removed", {"min_wal_size": megabytes(more_wal(e))})],
         )  # fmt: skip
     full = e.per_transaction("wal_buffers_full_per_s") or 0.0
     return e.finding(
@@ -39,7 +43,17 @@ def _judge(e: Observed) -> Finding | None:
         cost, CLIENTS_TIME, Confidence.HIGH if full > 0.01 else Confidence.MEDIUM,
         message("wal-insert-remedy", buffers=setting(e, "wal_buffers")),
         [Fact("buffers-full", full)],
+        actions=[] if size_of(e.setting("wal_buffers")) >= _BUFFERS else [
+            Action("memory", removed(e, cost, 0.1), "removed", {"wal_buffers": megabytes(_BUFFERS)}),
+        ],
     )  # fmt: skip
+
+
+def more_wal(e: Observed) -> float:
+    """Return a min_wal_size that holds a minute of WAL, and twice what it was, in bytes."""
+    now = size_of(e.setting("min_wal_size")) or 80 << 20
+    most = size_of(e.setting("max_wal_size")) or 1 << 30
+    return min(max(2 * now, 60 * (e.mean("counters", "wal_bytes_per_s") or 0.0)), max(most, now))
 
 
 CAUSE = Cause("wal-insert", Kind.LIMIT, "places in the WAL buffers", _judge)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pgdyno.cluster.target import Target
 from pgdyno.errors import LocalError, SpecError, TargetError, msg
+from pgdyno.format import one_line
 from pgdyno.load.own.scan import LineScanner
 
 #: What formats of pg_dump begin with, besides plain SQL.
@@ -36,6 +37,18 @@ def bytes_of(path: Path | None) -> int:
     if path is None or not path.exists():
         return 0
     return sum(f.stat().st_size for f in path.iterdir()) if path.is_dir() else path.stat().st_size
+
+
+def take(target: Target, path: Path, program: Path) -> None:
+    """Write a dump of the target's database to `path`, in pg_dump's custom format. It reads, and changes nothing.
+
+    Raise TargetError with what pg_dump says.
+    """
+    argv = [str(program), "-Fc", "--no-owner", "--no-privileges", "-f", str(path), "-d", without_password(target)]
+    environment = {**os.environ, **({"PGPASSWORD": target.password} if target.password else {})}
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise TargetError(msg("error-dump-failed", reason=one_line(done.stderr)[:300] or program), "")
 
 
 def restore(target: Target, path: Path, programs: Callable[[str], Path], *, jobs: int) -> None:

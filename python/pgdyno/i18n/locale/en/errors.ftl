@@ -77,6 +77,13 @@ error-database-target-or-pgdyno-s = { $at }: { $word }: the database is that of 
 error-dataset-adopt-no-target-pgbench = dataset.adopt: no target has pgbench's tables with rows in them (pgbench_branches)
 error-dataset-dump-there-no-dump = dataset.dump: there is no dump { $path }
 error-datasets-setup = datasets.{ $dataset }.setup.{ $n }: { $reason }
+error-targets-setup = targets.{ $target }.setup.{ $n }: { $reason }
+error-dump-failed = pg_dump failed: { $reason }
+error-verify-own-tables = the run used tables that were there already, and pgdyno cannot make them again
+error-verify-cluster = the run used a cluster that stays, and actions are measured on private servers only
+error-verify-replay = a replay has a schedule of its own: its actions cannot be measured
+error-verify-configuration = the experiment of the run does not have this configuration: its actions cannot be measured
+error-verify-options = --top, --budget, --copy and --runs go with --verify
 error-describes-cluster-not-pgdyno-s = { $file } describes a cluster that is not pgdyno's, and its commands would break it: { $names } on { $members }
 error-did-not-end-within-s = { $what } did not end within { $patience_s } s
 error-did-not-end-within-s-2 = it did not end within { $patience_s } s
@@ -737,6 +744,7 @@ remedy-use-database-own-createdb-bench-2 = Use a database of its own (createdb b
 remedy-use-database-own-createdb-bench-3 = Use a database of its own: createdb bench, then dbname=bench.
 remedy-use-folder = Use folder.
 remedy-use-larger-machine-or-shrink = Use a larger machine, or --shrink, which fits the instances to this one.
+remedy-verify-copy = Add --copy CONNINFO: pg_dump copies the database into private servers.
 remedy-use-letters-digits = Use letters, digits and . _ = , + -
 remedy-use-method-copy = Use --method copy.
 remedy-use-more-tables = Use more --tables.

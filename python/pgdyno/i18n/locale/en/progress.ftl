@@ -27,6 +27,7 @@ progress-server = PostgreSQL { $version } ({ $origin }) in { $folder }
 progress-settings = settings for this machine: { $settings }
 progress-backup = { $member }: base backup of { $size } at { $speed }
 progress-from-template = from the template { $name }: { $size }
+progress-setup = setup: { $statement }
 progress-kept-template = kept as the template { $name } in { $folder }
 progress-not-kept = not kept as a template: { $reason }
 progress-pooler = between client and server is { $pooler }

@@ -77,6 +77,13 @@ error-database-target-or-pgdyno-s = { $at }：{ $word }：数据库由 --target 
 error-dataset-adopt-no-target-pgbench = dataset.adopt：没有目标含有 pgbench 的带数据的表（pgbench_branches）
 error-dataset-dump-there-no-dump = dataset.dump：没有转储 { $path }
 error-datasets-setup = datasets.{ $dataset }.setup.{ $n }：{ $reason }
+error-targets-setup = targets.{ $target }.setup.{ $n }：{ $reason }
+error-dump-failed = pg_dump 失败：{ $reason }
+error-verify-own-tables = 该次运行使用了已有的表，pgdyno 无法重新创建它们
+error-verify-cluster = 该次运行使用了保留的集群，而措施只在私有服务器上测量
+error-verify-replay = 回放有自己的时间表：无法测量其措施
+error-verify-configuration = 该次运行的实验没有此配置：无法测量其措施
+error-verify-options = --top、--budget、--copy 和 --runs 须与 --verify 一起使用
 error-describes-cluster-not-pgdyno-s = { $file } 描述的集群不是 pgdyno 创建的，其命令会破坏它：{ $names }，成员 { $members }
 error-did-not-end-within-s = { $what } 在 { $patience_s } 秒内没有结束
 error-did-not-end-within-s-2 = 它在 { $patience_s } 秒内没有结束
@@ -737,6 +744,7 @@ remedy-use-database-own-createdb-bench-2 = 请使用专用数据库（createdb b
 remedy-use-database-own-createdb-bench-3 = 请使用专用数据库：createdb bench，然后 dbname=bench。
 remedy-use-folder = 请使用 folder。
 remedy-use-larger-machine-or-shrink = 请使用更大的机器，或用 --shrink 使实例适合本机。
+remedy-verify-copy = 请加上 --copy CONNINFO：pg_dump 会把数据库复制到私有服务器。
 remedy-use-letters-digits = 请使用字母、数字和 . _ = , + -
 remedy-use-method-copy = 请使用 --method copy。
 remedy-use-more-tables = 请增加 --tables。

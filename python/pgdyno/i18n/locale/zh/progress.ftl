@@ -27,6 +27,7 @@ progress-server = PostgreSQL { $version }（{ $origin }），位于 { $folder }
 progress-settings = 为本机选择的设置：{ $settings }
 progress-backup = { $member }：基础备份 { $size }，速度 { $speed }
 progress-from-template = 使用模板 { $name }：{ $size }
+progress-setup = 设置：{ $statement }
 progress-kept-template = 已保存为 { $folder } 中的模板 { $name }
 progress-not-kept = 未保存为模板：{ $reason }
 progress-pooler = 客户端与服务器之间有 { $pooler }

@@ -1,0 +1,128 @@
+"""An action: what a finding proposes, in a form that can be carried out, with the gain that it predicts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pgdyno import i18n
+from pgdyno.message import Message, Name, message
+from pgdyno.units import Share
+
+if TYPE_CHECKING:
+    from pgdyno.diagnosis.observed import Observed
+
+#: Shortest transaction, in ns: a round trip on one machine.
+_FLOOR_NS = 20e3
+#: CPUs that are measured as full may have this part left.
+_SLACK = 0.05
+#: Settings that a server takes over at its start only.
+_AT_START = {"shared_buffers", "wal_buffers", "huge_pages", "io_method", "max_connections"}
+_UNITS = {"": 1, "B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|TB)?$")
+
+
+@dataclass(frozen=True)
+class Action:
+    """A change of the server, the schema or the load.
+
+    `gain` is the predicted gain of throughput as a share, with its interval: 0.25 is 25% more.
+    """
+
+    #: Id of the catalogues without `price-`: what it costs otherwise.
+    price: str
+    gain: Share
+    #: Id of the catalogues without `gain-`: the model that predicts the gain.
+    model: str
+    #: Server settings with the values to set.
+    settings: Mapping[str, str] = field(default_factory=dict)
+    #: Statements to execute in the database, each by itself.
+    sql: Sequence[str] = ()
+    #: Number of client connections.
+    clients: int | None = None
+    #: Protocol of the clients.
+    protocol: str | None = None
+    #: A crash of the server may lose commits that were acknowledged.
+    weakens_durability: bool = False
+
+    @property
+    def lines(self) -> list[Message | Name]:
+        """The action as lines to copy; what is no SQL is a message."""
+        found: list[Message | Name] = [
+            Name(f"ALTER SYSTEM SET {name} = '{_quoted(value)}';") for name, value in self.settings.items()
+        ]
+        if self.settings:
+            at_start = not _AT_START.isdisjoint(self.settings)
+            found.append(message("action-restart") if at_start else Name("SELECT pg_reload_conf();"))
+        found += [Name(f"{statement};") for statement in self.sql]
+        if self.clients is not None:
+            found.append(message("action-clients", n=self.clients))
+        if self.protocol is not None:
+            found.append(message("action-protocol", protocol=Name(self.protocol)))
+        return found
+
+    @property
+    def is_of_server(self) -> bool:
+        """Return True if it changes the server or the schema, and not the load."""
+        return self.clients is None and self.protocol is None
+
+    @property
+    def price_message(self) -> Message:
+        """What it costs otherwise."""
+        return message(f"price-{self.price}")
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What two actions have in common that are the same change."""
+        return (tuple(sorted(self.settings.items())), tuple(self.sql), self.clients, self.protocol)
+
+    def as_json(self) -> dict[str, Any]:
+        """For the run's record."""
+        return {
+            "settings": dict(self.settings),
+            "sql": list(self.sql),
+            "clients": self.clients,
+            "protocol": self.protocol,
+            "gain": {"mean": self.gain.mean, "low": self.gain.low, "high": self.gain.high},
+            "model": i18n.text(message(f"gain-{self.model}")),
+            "price": i18n.text(self.price_message),
+            "weakens_durability": self.weakens_durability,
+        }
+
+
+def _quoted(value: str) -> str:
+    return value.replace("'", "''")
+
+
+def removed(e: Observed, cost: Share, least: float, most: float = 1.0, *, frees_cpu: bool = False) -> Share:
+    """Return the gain of throughput if `least` to `most` of a cost goes.
+
+    In a closed loop, throughput is clients / latency: without the part c of the clients' time it is 1 / (1 - c) times
+    as high. Where waits go and the CPU time of a transaction stays (`frees_cpu` is False), the CPUs limit the gain to
+    1 / utilization.
+    """
+    low, high = _gain(e, cost.low * least), _gain(e, cost.high * most)
+    if not frees_cpu and (p := e.processors) is not None and p.share > 0:
+        bound = max(_SLACK, (1 + _SLACK) / p.share - 1)
+        low, high = min(low, bound / 2), min(high, bound)
+    # Between factors of the throughput, the middle is the geometric one.
+    return Share(math.sqrt((1 + low) * (1 + high)) - 1, low, high)
+
+
+def _gain(e: Observed, share: float) -> float:
+    part = min(max(share, 0.0), max(0.0, 1 - _FLOOR_NS / e.latency_ns) if e.latency_ns else 0.0)
+    return part / (1 - part)
+
+
+def size_of(text: str) -> int:
+    """Return the bytes of a setting such as 128MB; 0 if it is not a size."""
+    match = _SIZE.match(text.strip())
+    return int(float(match[1]) * _UNITS[match[2] or ""]) if match else 0
+
+
+def megabytes(size: float) -> str:
+    """Return a size as a server setting."""
+    return f"{max(1, round(size / (1 << 20)))}MB"
