@@ -1,4 +1,4 @@
-"""Score explain --verify: does the advice for made causes bring a gain, as predicted, and is the first the best?"""
+"""Score explain --verify: the gain of the advice for made causes, its prediction, and the order of the actions."""
 
 from __future__ import annotations
 

@@ -43,7 +43,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "pgdyno report runs/20261123T093000Z-quick --lang zh",
         "pgdyno report runs/20261123T093000Z-quick --figure tps.svg",
     ),
-    "explain": ("pgdyno explain runs/20261123T093000Z-quick",),
+    "explain": (
+        "pgdyno explain runs/20261123T093000Z-quick",
+        "pgdyno explain runs/20261123T093000Z-quick --verify --budget 10m",
+    ),
     "compare": (
         "pgdyno compare runs/A runs/B --page compared.html",
         "pgdyno compare runs/A1 runs/A2 runs/A3 --side-b runs/B1 --side-b runs/B2 --side-b runs/B3",
@@ -54,6 +57,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "pgdyno judge pgbench.log",
         "pgdyno judge before.txt after.txt",
         "pgdyno judge a1.txt a2.txt a3.txt --side-b b1.txt --side-b b2.txt --side-b b3.txt",
+    ),
+    "observe": (
+        'pgdyno observe --target "host=db1 dbname=shop" --for 60',
+        'pgdyno observe --target "host=db1 dbname=shop" --every 10m',
     ),
     "scaling": ("pgdyno scaling runs/20261123T093000Z-quick --predict-to 128",),
     "capacity": ("pgdyno capacity quick --workload read-write --slo 'p99<5ms'",),
@@ -87,6 +94,7 @@ SHORT: Mapping[str, str] = {
     "compare": "Compare two runs or two running servers.",
     "history": "Find changes of level over many runs.",
     "judge": "Judge what other tools measured.",
+    "observe": "Observe a running server; read only, no load.",
     "scaling": "Fit the Universal Scalability Law.",
     "capacity": "Find the highest rate under a latency objective.",
     "drill": "Inject faults and count lost commits.",

@@ -84,6 +84,7 @@ for _verb in (
     verbs_judge.compare,
     verbs_judge.history,
     verbs_judge.judge,
+    verbs_judge.observe,
     verbs_judge.scaling,
     verbs_run.capacity,
     verbs_drill.drill,

@@ -67,6 +67,9 @@ def _phase(p: DatasetProgress) -> Text:
 
 
 def _tps(plan_tps: float, p99_ns: float) -> Message:
+    if not p99_ns:
+        # Of an observed server no single latency is known.
+        return message("progress-tps", tps=Quantity(plan_tps, "whole"))
     return message("progress-figures", tps=Quantity(plan_tps, "whole"), p99=Quantity(p99_ns, "ms"))
 
 
@@ -193,7 +196,8 @@ class RichProgress(_Viewer):
         tps = row.committed / ((row.end_ns - row.start_ns) / 1e9)
         bad = self._failed + row.failed + row.unknown
         failed = self.say(message("progress-failed", n=bad))
-        figures = f"{tps:>9,.0f} TPS  p99 {row.p99_ns / 1e6:.3g} ms  {failed}"
+        p99 = f"p99 {row.p99_ns / 1e6:.3g} ms  " if row.p99_ns else ""
+        figures = f"{tps:>9,.0f} TPS  {p99}{failed}"
         passed = min(row.end_ns / 1e9, self._each)
         self._progress.update(self._trials, completed=self._done * self._each + passed, figures=figures)
 

@@ -80,6 +80,12 @@ def main(
     if report_format == "sysbench":
         sys.stdout.write(sysbench.text(data))
         return 0
+    if data.manifest.observed:
+        from pgdyno.cli import observe
+
+        if figure is not None:
+            raise UsageError(msg("error-observed-figure"))
+        return observe.report(RunAnalysis(data), lang)
     v = view.build(RunAnalysis(data), lang=lang)
     if figure is not None:
         return _write_figure(v, figure)

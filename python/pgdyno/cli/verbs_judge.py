@@ -304,6 +304,52 @@ def judge(
     raise typer.Exit(verb.main(files, chosen, precision / 100, options.language(lang), json_output))
 
 
+def observe(
+    target: options.RunningTarget = None,
+    for_: Annotated[
+        float,
+        typer.Option(
+            "--for",
+            parser=options.seconds,
+            help="Length of an observation: seconds, or 90s, 10m, 1h.",
+            metavar="SECONDS",
+            show_default="60",
+            rich_help_panel=options.MEASURING,
+        ),
+    ] = 60.0,
+    every: Annotated[
+        float | None,
+        typer.Option(
+            parser=options.seconds,
+            help="Observe again each SECONDS (90s, 10m, 1h) until stopped; pgdyno history finds the changes.",
+            metavar="SECONDS",
+            rich_help_panel=options.MEASURING,
+        ),
+    ] = None,
+    times: Annotated[
+        int | None,
+        typer.Option(
+            help="Stop after N observations (--every).", metavar="N", min=1, rich_help_panel=options.MEASURING
+        ),
+    ] = None,
+    runs: options.Runs = Path("runs"),
+    lang: options.Lang = None,
+    json_output: options.Json = False,
+    quiet: options.Quiet = False,
+) -> None:
+    """Observe a running server at its own work: what it is busy with, what limits it, and what is ruled out.
+
+    One session that only reads and creates nothing. It needs the role pg_monitor; without it, what cannot be seen is
+    named.
+    """
+    from pgdyno.cli import observe as verb
+
+    request = verb.ObserveRequest(
+        target or "", for_, every, times, runs, options.language(lang), json_output, quiet
+    )  # fmt: skip
+    raise typer.Exit(verb.main(request))
+
+
 def scaling(
     source: Annotated[
         Path | None,

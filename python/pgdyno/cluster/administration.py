@@ -45,9 +45,14 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
     target: Target | None = None
     #: A pooler is between: what a session is set to would be somebody else's next.
     is_pooled: bool = False
+    #: Through a pooler: each transaction is read-only.
+    is_read_only: bool = False
+    #: Statements that were executed: each is a transaction that the server counts.
+    executed: int = 0
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> psycopg.Cursor[tuple[Any, ...]]:
         """Run a statement; through a pooler each has the safe search path for itself."""
+        self.executed += 1
         if not self.is_pooled or self.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             return super().execute(query, params, **more)
         text = query if isinstance(query, str) else bytes(query).decode("utf-8", "replace")
@@ -55,6 +60,8 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
             return super().execute(query, params, **more)
         with self.transaction():
             super().execute(f"set local search_path to {SAFE_PATH}")
+            if self.is_read_only:
+                super().execute("set local transaction_read_only to on")
             return super().execute(query, params, **more)
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
@@ -148,9 +155,12 @@ def _look_up_safely(conn: _Connection, target: Target) -> None:
         conn.execute(f"set search_path to {SAFE_PATH}")
 
 
-def connect(target: Target, *, patience_s: float | None = STATEMENT_S) -> psycopg.Connection[tuple[Any, ...]]:
+def connect(
+    target: Target, *, patience_s: float | None = STATEMENT_S, read_only: bool = False
+) -> psycopg.Connection[tuple[Any, ...]]:
     """Return a connection for administrative SQL; the caller closes it.
 
+    If `read_only` is True, the server refuses every change by it; through a pooler, each of its transactions is so.
     No statement waits for a lock longer than LOCK_S, and none takes longer than `patience_s`. None means no limit, for
     statements whose time depends on the number of rows (indexes).
     """
@@ -170,6 +180,7 @@ def connect(target: Target, *, patience_s: float | None = STATEMENT_S) -> psycop
             _look_up_safely(conn, target)
             if is_pooled(conn):
                 conn.is_pooled = True
+                conn.is_read_only = read_only
                 # What a session is set to stays with the server's, which is somebody else's next; and what it has
                 # prepared the next does not know.
                 conn.prepare_threshold = None
@@ -177,6 +188,8 @@ def connect(target: Target, *, patience_s: float | None = STATEMENT_S) -> psycop
                 return conn
             # Whoever owns the database may have set it off, and then a backslash in a name would end a literal.
             conn.execute("set standard_conforming_strings to on")
+            if read_only:
+                conn.execute("set default_transaction_read_only to on")
             lock_s = LOCK_S if patience_s is None else min(LOCK_S, patience_s / 2)
             limits = {"lock_timeout": lock_s, "statement_timeout": patience_s}
             # Those that the role has for itself stay where they are shorter; 0 is none.

@@ -126,7 +126,8 @@ def read(conn: Connection) -> Catalog:
             found[kind, shown] = definition
         if len(found) > MOST:
             return Catalog(None)
-    return Catalog(found, owners, conn.execute(_UNINDEXED.encode()).fetchall())
+    unindexed = conn.execute(_UNINDEXED.encode()).fetchall()
+    return Catalog(found, owners, [(columns, relation_shown(conn, table)) for columns, table in unindexed])
 
 
 def changes(before: Catalog, after: Catalog) -> list[Message]:

@@ -104,6 +104,20 @@ class Observed:
         return sum(max(-1.0, _movement(s)) for s in summaries) / len(summaries) if summaries else 0.0
 
     @property
+    def is_observation(self) -> bool:
+        """The load is not pgdyno's: a server was observed at its own work."""
+        return self.manifest.observed
+
+    @cached_property
+    def busy_clients(self) -> float:
+        """Mean number of clients that were busy: within a transaction, or at a statement."""
+        time = whole = 0.0
+        for s in (s for r in self.trials for s in r.client_time):
+            time += s.seconds * s.count(lambda w: w[0] != "idle" or not self.is_idle_on_purpose)
+            whole += s.seconds
+        return time / whole if whole else 0.0
+
+    @property
     def is_open_loop(self) -> bool:
         """Clients are idle on purpose: transactions come at a rate."""
         return self.trials[0].is_open_loop
@@ -131,6 +145,8 @@ class Observed:
     @property
     def is_limited(self) -> bool:
         """Throughput is what the server and the client can do: not a rate that they kept up with."""
+        if self.is_observation:
+            return False
         behind = {Caveat.SKIPPED, Caveat.UNFINISHED, Caveat.BACKLOG}
         return not self.is_open_loop or any(behind.intersection(r.trial.caveats) for r in self.trials)
 

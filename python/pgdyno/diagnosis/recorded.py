@@ -25,6 +25,8 @@ _WITHIN = 0.5
 SAMPLE_NS = 100_000_000
 #: Of the clients' time: less that the kernel has seen on processors, and PostgreSQL has not, is none.
 _HIDDEN = 0.02
+#: Busy sessions, below which an interval of an observed server is quiet.
+_QUIET = 0.02
 #: Samples that tell how far they lie apart.
 FEWEST = 4
 Array = NDArray[np.float64]
@@ -69,8 +71,17 @@ class Recorded:
 
     @cached_property
     def intervals(self) -> list[IntervalRow]:
-        """Intervals of the measurement."""
-        return [r for r in self.data.series[self.trial.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns]
+        """Intervals of the measurement; of an observed server, at its mean number of busy sessions.
+
+        The load of an observed server differs by itself. Commits per busy session tell how fast the server is.
+        """
+        found = [r for r in self.data.series[self.trial.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns]
+        return at_one_load(found) if self.is_observation else found
+
+    @property
+    def is_observation(self) -> bool:
+        """The load is not pgdyno's: a server was observed at its own work."""
+        return self.data.manifest.observed
 
     @cached_property
     def window(self) -> tuple[int, int]:
@@ -110,7 +121,7 @@ class Recorded:
     @property
     def is_idle_on_purpose(self) -> bool:
         """Clients wait for the next arrival, think, or it is the other side's turn."""
-        return self.is_open_loop or self.thinks or self.is_duet
+        return self.is_open_loop or self.thinks or self.is_duet or self.is_observation
 
     @property
     def rate_changes(self) -> bool:
@@ -208,6 +219,22 @@ class Recorded:
             row["kind"] == "client backend" and not row["ours"] and row["state"] == "active"
             for row in self.rows("waits")
         )
+
+
+def at_one_load(rows: Sequence[IntervalRow]) -> list[IntervalRow]:
+    """Return the intervals with the commits of as many busy sessions as there are on average.
+
+    The mean latency of an interval is the time of busy sessions per commit. Intervals with hardly a busy session say
+    nothing of the server.
+    """
+    lengths = [(r.end_ns - r.start_ns) for r in rows]
+    busy = [r.mean_ns * max(1, r.committed) / length for r, length in zip(rows, lengths, strict=True)]
+    mean = sum(b * length for b, length in zip(busy, lengths, strict=True)) / max(1, sum(lengths))
+    return [
+        replace(r, committed=round(r.committed * mean / b))
+        for r, b in zip(rows, busy, strict=True)
+        if b >= max(_QUIET, mean / 20)
+    ]
 
 
 @dataclass(frozen=True)

@@ -36,14 +36,21 @@ class AskedSources:
     """
 
     def __init__(
-        self, site: Site, wanted: Collection[str], note: Callable[[Text], None], *, sees_processes: bool
-    ) -> None:
-        """`sees_processes`: the server's machine is this one. Raises PgdynoError, psycopg.Error."""
+        self, site: Site, wanted: Collection[str], note: Callable[[Text], None], *, sees_processes: bool,
+        everybody: bool = False,
+    ) -> None:  # fmt: skip
+        """`sees_processes`: the server's machine is this one. Raises PgdynoError, psycopg.Error.
+
+        With `everybody`, the sessions of all are observed, by a session that cannot write: see `Waits`.
+        """
         self._site = site
         self._wanted = wanted
         self._note = note
         self._sees_processes = sees_processes
-        self.conn = administration.connect(site.target, patience_s=PATIENCE_S)
+        self._everybody = everybody
+        #: Statements of connections that were lost.
+        self._executed_before = 0
+        self.conn = administration.connect(site.target, patience_s=PATIENCE_S, read_only=everybody)
         self.sources: list[Source] = []
         self.waits: Waits | None = None
         self._make()
@@ -56,10 +63,17 @@ class AskedSources:
     def renew(self) -> None:
         """See `collection.Asked`."""
         quick = replace(self._site.target, connect_timeout_s=_RENEWED_S)
-        conn = administration.connect(quick, patience_s=PATIENCE_S)
+        conn = administration.connect(quick, patience_s=PATIENCE_S, read_only=self._everybody)
+        self._executed_before = self.executed
         self.close()
         self.conn = conn
         self._make()
+
+    @property
+    def executed(self) -> int:
+        """Statements that were executed so far: the server counts each as a transaction."""
+        looks = self.waits.asked if self.waits is not None else 0
+        return self._executed_before + int(getattr(self.conn, "executed", 0)) + looks
 
     def close(self) -> None:
         """Close the connection."""
@@ -69,6 +83,8 @@ class AskedSources:
     def _make(self) -> None:
         """All anew: a server that was started again counts from nothing, and its processes are others."""
         conn, application = self.conn, self._site.target.options.get("application_name", "pgdyno")
+        if self._everybody:
+            application = "pgdyno admin"
         found: list[Source] = []
         if "server" in self._wanted:
             counters = Counters(conn)
@@ -88,12 +104,12 @@ class AskedSources:
                     self._note(message("gap-hidden-processes"))
         self.waits = None
         if "waits" in self._wanted:
-            waits = self.waits = Waits(conn, application)
+            waits = self.waits = Waits(conn, application, everybody=self._everybody)
             found += [
                 waits,
                 Commands(waits),
                 WaitStatements(waits),
-                Blockers(conn, application, lambda: waits.is_locked),
+                Blockers(conn, application, lambda: waits.is_locked, everybody=self._everybody),
             ]
         self.sources = found
 

@@ -45,15 +45,18 @@ class Collecting:
     """Begin it before the load, `end` it after; both may be called whatever has happened to the server."""
 
     def __init__(
-        self, site: Site, run: Run, stream: TrialStream, statements: Sequence[Sample], *, same_machine: bool
-    ) -> None:
-        """`statements`: those of the workload's scripts."""
+        self, site: Site, run: Run, stream: TrialStream, statements: Sequence[Sample], *, same_machine: bool,
+        everybody: bool = False,
+    ) -> None:  # fmt: skip
+        """`statements`: those of the workload's scripts. `everybody`: see `AskedSources`."""
         self._site = site
         self._wanted = set(run.collect)
         self._stream = stream
         self._statements = statements
         self._same_machine = same_machine
+        self._everybody = everybody
         self._asked: AskedSources | None = None
+        self._executed = 0
         self._before = Totals()
         self._plans: list[Plan] = []
         self._log: Log | None = None
@@ -74,7 +77,9 @@ class Collecting:
         sources: list[Source] = []
         try:
             sees_processes = self._same_machine and Machine.is_there()
-            self._asked = AskedSources(self._site, self._wanted, self._note, sees_processes=sees_processes)
+            self._asked = AskedSources(
+                self._site, self._wanted, self._note, sees_processes=sees_processes, everybody=self._everybody
+            )
             self._read_before(self._asked.conn)
             self._count_statements()
         except (PgdynoError, psycopg.Error) as e:
@@ -108,6 +113,11 @@ class Collecting:
         self._counting = Counting(self._site.target, self._warmup_s, lambda: self._stream.start_ns)
         self._counting.begin()
 
+    @property
+    def executed(self) -> int:
+        """Statements of pgdyno's own session so far."""
+        return self._asked.executed if self._asked is not None else self._executed
+
     def stop(self) -> None:
         """End sampling, and read nothing more."""
         if self._counting is not None:
@@ -117,6 +127,7 @@ class Collecting:
             collection.stop()
         asked, self._asked = self._asked, None
         if asked is not None:
+            self._executed = asked.executed
             asked.close()
 
     def end(self, *, attributable: bool = True) -> None:
@@ -129,7 +140,10 @@ class Collecting:
             return
         self.stop()
         try:
-            with administration.connect(self._site.target, patience_s=PATIENCE_S) as conn:
+            connected = administration.connect(
+                self._site.target, patience_s=PATIENCE_S, read_only=self._everybody
+            )  # fmt: skip
+            with connected as conn:
                 self._read_after(conn, attributable=attributable)
         except (PgdynoError, psycopg.Error) as e:
             self._note(reason(e))

@@ -284,6 +284,8 @@ class Manifest(Part):
     same_machine: bool = True
     #: The server is one of pgdyno's.
     managed: bool = False
+    #: It was observed at its own work: the load is not pgdyno's.
+    observed: bool = False
     reached: Reached = Reached()
     #: Places came one after the other.
     batched: bool = False

@@ -20,7 +20,8 @@ _BLOCKED: LiteralString = """
 with waiting as materialized (
   select a.pid, left(a.query, 200) as query, a.wait_event, pg_blocking_pids(a.pid) as by
   from pg_stat_activity a
-  where a.wait_event_type = 'Lock' and a.application_name = %(ours)s and a.backend_type = 'client backend' limit 10),
+  where a.wait_event_type = 'Lock' and (%(all)s or a.application_name = %(ours)s)
+    and a.backend_type = 'client backend' limit 10),
 locks as materialized (select * from pg_locks where pid in (select pid from waiting))
 select w.query, coalesce(l.locktype, w.wait_event), coalesce(l.relation::regclass::text, ''),
        coalesce(b.application_name, ''),
@@ -48,6 +49,13 @@ left join lateral (
   union all
   select prepared, age(transaction) from pg_prepared_xacts where database = current_database()
   order by transactions desc limit 1) a on true"""
+#: A transaction that does nothing for longer is not at work.
+_IDLE_S = 1.0
+#: Statements of maintenance, which disturb the work of others.
+MAINTENANCE = (
+    r"^\s*(vacuum|analyze|reindex|cluster|create\s+(unique\s+)?index|alter\s+(table|index)|refresh|copy\s.*\sto\s|"
+    r"lock\s|checkpoint|drop\s)"
+)
 #: Strings, with backslashes where E stands before them; between dollars; numbers, but not in names.
 _LITERAL = re.compile(
     r"\b[eE]'(?:[^'\\]|''|\\.)*'|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$|(?<![\w$.])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b",
@@ -77,17 +85,21 @@ class Blockers:
     name = "blockers"
     period_s = 1.0
 
-    def __init__(self, conn: Connection, application: str, is_locked: Callable[[], bool]) -> None:
+    def __init__(
+        self, conn: Connection, application: str, is_locked: Callable[[], bool], *, everybody: bool = False
+    ) -> None:
+        """With `everybody`, sessions at their usual work are ours: see `Waits`."""
         self._conn = conn
         self._application = application
         self._is_locked = is_locked
+        self._everybody = everybody
 
     def rows(self, seconds: float) -> list[Row]:
         """See Source."""
         if not self._is_locked():
             return []
         found: list[Row] = []
-        rows = self._conn.execute(_BLOCKED, {"ours": self._application}).fetchall()
+        rows = self._conn.execute(_BLOCKED, {"ours": self._application, "all": self._everybody}).fetchall()
         for statement, lock, relation, by, kind, state, holder, held_s in rows:
             found.append(
                 {
@@ -95,13 +107,19 @@ class Blockers:
                     "lock": lock,
                     "relation": relation_shown(self._conn, relation),
                     "by": by or kind,
-                    "by_ours": float(by == self._application),
+                    "by_ours": float(self._is_ours(by, kind, state, holder, held_s)),
                     "by_state": state,
                     "by_statement": without_literals(holder),
                     "by_seconds": held_s,
                 }
             )
         return found
+
+    def _is_ours(self, application: str, kind: str, state: str, statement: str, held_s: float) -> bool:
+        if not self._everybody:
+            return application == self._application
+        is_idle = state.startswith("idle") and held_s > _IDLE_S
+        return kind == "client backend" and not is_idle and re.match(MAINTENANCE, statement, re.IGNORECASE) is None
 
 
 class Snapshots:

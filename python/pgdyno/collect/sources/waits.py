@@ -10,7 +10,7 @@ import psycopg
 from psycopg import pq
 
 from pgdyno.collect.sources.base import Row
-from pgdyno.collect.sources.sessions import without_literals
+from pgdyno.collect.sources.sessions import MAINTENANCE, without_literals
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 #: Sessions whose statements are read at a look, about: others at work, and our clients that wait. Of more,
@@ -19,21 +19,32 @@ _READ = 20
 #: By the function beneath the view: the view joins names that nobody asks for here. Our own clients apart from others.
 #: A physical or logical replication stream is no command, and parallel workers belong to their leader. A window
 #: function that takes the first 20 would double what a look costs.
-_ACTIVITY = rb"""
+_ACTIVITY = r"""
 select kind, ours, state, wait_type, wait, other or waits, case when other and is_read then application end,
        case when (other or waits) and is_read then left(query, 200) end, count(*)
 from (
   select coalesce(backend_type, '?') as kind, coalesce(application_name, '') as application, query,
-         coalesce(application_name = $1 and backend_type = 'client backend', false) as ours,
+         coalesce({ours}, false) as ours,
          coalesce(state, '') as state, coalesce(wait_event_type, '') as wait_type, coalesce(wait_event, '') as wait,
-         coalesce(backend_type in ('client backend', 'walsender') and application_name is distinct from $1
+         coalesce(backend_type in ('client backend', 'walsender') and not coalesce({ours}, false)
                   and state <> 'idle' and query !~* '^\s*start_replication', false) as other,
-         coalesce(application_name = $1 and backend_type = 'client backend' and state = 'active'
-                  and wait_event_type <> 'Client', false) as waits,
+         coalesce({ours} and state = 'active' and {waits}, false) as waits,
          pid % $2::int = $3::int as is_read
   from pg_stat_get_activity(null)
   where pid <> pg_backend_pid() and coalesce(application_name, '') <> 'pgdyno admin') a
 group by 1, 2, 3, 4, 5, 6, 7, 8"""
+#: A run's clients, by their name; of the others it is not asked what they run.
+_CLIENTS = {
+    "ours": "application_name = $1 and backend_type = 'client backend'", "waits": "wait_event_type <> 'Client'",
+}  # fmt: skip
+#: An observed server's sessions: those of its database at their work. Maintenance, dumps, and sessions that hold a
+#: transaction open without doing anything are what disturbs it. The name is asked for, so that both have parameters.
+_SESSIONS = {
+    "ours": "backend_type = 'client backend' and datid = (select oid from pg_database where datname = "
+    f"current_database()) and query !~* '{MAINTENANCE}' and application_name not in ($1, 'pg_dump', 'pg_restore') "
+    "and not (state like 'idle in transaction%' and state_change < clock_timestamp() - interval '1 s')",
+    "waits": "wait_event_type is distinct from 'Client'",
+}  # fmt: skip
 _PREPARED = b"pgdyno_waits"
 #: An answer is waited for in pieces: a connection that was closed meanwhile is seen.
 _STEP_MS = 500
@@ -49,10 +60,16 @@ class Waits:
     name = "waits"
     period_s = 0.0
 
-    def __init__(self, conn: Connection, application: str) -> None:
-        """`application`: what our clients call themselves."""
+    def __init__(self, conn: Connection, application: str, *, everybody: bool = False) -> None:
+        """`application`: what our clients call themselves.
+
+        With `everybody` all sessions of the database are ours, but for maintenance; what they run is read, too.
+        """
         self._conn = conn
         self._application = application
+        self._query = _ACTIVITY.format(**(_SESSIONS if everybody else _CLIENTS)).encode()
+        #: Looks so far: each is a transaction that the server counts.
+        self.asked = 0
         self._seen: Counter[tuple[str, bool, str, str, str]] = Counter()
         self._looks = 0
         #: Of other sessions: application, command, state, and wait; and the looks since they were last asked for.
@@ -70,6 +87,7 @@ class Waits:
     def look(self) -> None:
         """Once. May raise psycopg.Error."""
         found = self._answer()
+        self.asked += 1
         self._looks += 1
         self._command_looks += 1
         self._statement_looks += 1
@@ -97,10 +115,10 @@ class Waits:
         parameters = [self._application.encode(), str(self._one_in).encode(), str(self._turn).encode()]
         if self._conn.prepare_threshold is None:
             # A pooler may give each statement to another session.
-            server.send_query_params(_ACTIVITY, parameters)
+            server.send_query_params(self._query, parameters)
             return _result(server)
         if not self._is_prepared:
-            server.send_prepare(_PREPARED, _ACTIVITY)
+            server.send_prepare(_PREPARED, self._query)
             _result(server)
             self._is_prepared = True
         server.send_query_prepared(_PREPARED, parameters)

@@ -23,7 +23,7 @@ def _judge(e: Observed) -> Finding | None:
     timed = (
         0.0
         if any(r.are_others_at_work for r in e.trials)
-        else min(1.0, (e.mean("counters", "read_ms_per_s") or 0.0) / 1000 / e.clients)
+        else min(1.0, (e.mean("counters", "read_ms_per_s") or 0.0) / 1000 / (e.busy_clients or e.clients))
     )
     cost = Share(max(timed, waits.mean), max(waits.low, min(timed, waits.mean)), max(timed, waits.high))
     fresh = from_device(e)

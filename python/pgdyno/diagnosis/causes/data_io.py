@@ -21,6 +21,8 @@ _SHARE = 0.1
 _FROM_DEVICE = 0.2
 #: Of the memory, the part that shared buffers take at most; what they grow by at least, and at most at a time.
 _OF_MEMORY, _WORTH, _STEP = 0.4, 1.5, 16
+#: CPU time of a page from the page cache, in ns: at most, on a busy machine.
+_MISS_NS = 15e3
 
 
 def memory(e: Observed) -> Quantity | Message:
@@ -48,7 +50,9 @@ def larger_buffers(e: Observed, cost: Share, least: float) -> list[Action]:
     wanted = min(_OF_MEMORY * e.memory_bytes, max(1.25 * e.data_bytes if e.data_bytes else _STEP * now, 128 << 20))
     if not now or wanted < _WORTH * now:
         return []
-    gain = removed(e, cost, least, frees_cpu=True)
+    # A page that is missed costs a CPU, too: it is looked up, evicted and copied.
+    copying = min(1.0, (e.per_transaction("blocks_read_per_s") or 0.0) * _MISS_NS / (e.latency_ns or 1.0))
+    gain = removed(e, Share(cost.mean, cost.low, min(1.0, cost.high + copying)), least, frees_cpu=True)
     return [Action("memory", gain, "removed", {"shared_buffers": megabytes(wanted)})]
 
 

@@ -34,11 +34,18 @@ def _judge(e: Observed) -> Finding | None:
             who=message(who, steal=Quantity(steal, "share"), others=Quantity(others, "share")),
         ),
         # Where processors are idle all the same, what was taken of them has cost little.
-        e.cpu_share(taken, used), CPUS, Confidence.HIGH if p.are_full else Confidence.LOW,
+        e.cpu_share(taken, used), CPUS, _confidence(e, steal),
         message("neighbour-remedy"),
         [Fact("steal", steal, "%"), Fact("other-processes", others, "%"), Fact("postgresql", p.server / p.cores, "%"),
          Fact("pgdyno", p.client / p.cores, "%")],
     )  # fmt: skip
+
+
+def _confidence(e: Observed, steal: float) -> Confidence:
+    if e.is_observation and steal < _STEAL:
+        # The other processes may be the application whose work is observed.
+        return Confidence.LOW
+    return Confidence.HIGH if e.processors is not None and e.processors.are_full else Confidence.LOW
 
 
 CAUSE = Cause("noisy-neighbour", Kind.TROUBLE, "somebody else on the processors", _judge)

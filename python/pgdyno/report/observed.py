@@ -1,0 +1,109 @@
+"""Answer of an observation: how busy the server is and with what, what limits it, and what is ruled out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdyno.diagnosis import parts
+from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.parts import BusyStatement, Part
+from pgdyno.message import Message, Name, Text, listed, message
+from pgdyno.model import EventKind
+from pgdyno.report import findings
+from pgdyno.report.cells import PERCENT, Table, cells, column
+from pgdyno.report.findings import Explained
+from pgdyno.results.analysis import RunAnalysis
+from pgdyno.units import Quantity
+
+#: Busy sessions below which a database is idle.
+_IDLE = 0.02
+#: Share of the busy time from which on a part is told.
+_TOLD = 0.05
+_STATEMENT = 200
+
+
+@dataclass(frozen=True)
+class ObservedAnswer:
+    """What an observation shows, in sentences and tables."""
+
+    #: First how busy it is, then with what.
+    sentences: list[Text]
+    #: Findings of the one configuration.
+    why: Explained
+    ruled_out: list[Message]
+    not_judged: list[Message]
+    #: What could not be seen.
+    gaps: list[Text]
+    statements: list[BusyStatement]
+    parts: list[Part]
+
+
+def answer(run: RunAnalysis) -> ObservedAnswer | None:
+    """Return the answer of an observation, or None if nothing was observed."""
+    if not run.groups:
+        return None
+    g = run.groups[0]
+    e = run.observed(g.trials)
+    diagnosis = run.diagnosis_of(g)
+    explained = findings.explained(diagnosis.findings, [g], None)[0]
+    gaps = [*run.data.manifest.gaps, *(x.text for x in e.events(EventKind.NOT_RECORDED))]
+    all_parts = parts.parts(e)
+    ruled_out = [
+        message("ruled-out", part=message(f"part-{p.name}"), bound=Quantity(p.share.high, "percent"))
+        for p in sorted(all_parts, key=lambda p: p.share.high)
+        if p.is_ruled_out and p.name != "others"
+    ]
+    return ObservedAnswer(
+        [*_busy(e), *_time(all_parts)], explained, ruled_out, [n.message for n in diagnosis.not_judged], gaps,
+        parts.statements(e), all_parts,
+    )  # fmt: skip
+
+
+def _busy(e: Observed) -> list[Text]:
+    seconds = sum(r.seconds for r in e.trials)
+    if e.busy_clients < _IDLE:
+        return [message("observed-idle", time=Quantity(seconds, "duration"), sessions=e.clients)]
+    busy = message(
+        "observed-busy", time=Quantity(seconds, "duration"), sessions=e.clients, busy=Quantity(e.busy_clients, "two"),
+        tps=Quantity(e.tps, "rate4"), latency=Quantity(e.latency_ns, "ms"),
+    )  # fmt: skip
+    return [busy]
+
+
+def _time(all_parts: list[Part]) -> list[Text]:
+    told = [p for p in all_parts if p.share.mean >= _TOLD]
+    if not told:
+        return []
+    shown = [
+        message("observed-part", share=Quantity(p.share.mean, "share"), part=message(f"part-{p.name}")) for p in told
+    ]
+    return [message("observed-time", parts=listed(shown, "list"))]
+
+
+def statement_table(found: ObservedAnswer) -> Table:
+    """Return the table of the statements that take most of the busy time."""
+    rows = []
+    for s in found.statements:
+        wait = message("on-a-cpu") if not s.wait else Name(s.wait)
+        mostly = message("observed-mostly", wait=wait, share=Quantity(s.wait_share, "share"))
+        rows.append(cells([s.share, mostly, s.statement[:_STATEMENT]]))
+    columns = [
+        column("share", PERCENT, id="busy-share"),
+        column("mostly", id="mostly"),
+        column("statement", is_long=True),
+    ]
+    return Table("busy-statements", message("table-busy-statements"), columns, rows, [message("note-busy")], 1)
+
+
+def parts_table(found: ObservedAnswer) -> Table:
+    """Return the table of all parts of the busy time, with their bounds."""
+    rows = [
+        cells([message(f"part-{p.name}"), p.share.mean, p.share.low, p.share.high,
+               message("yes") if p.is_ruled_out else None])
+        for p in found.parts
+    ]  # fmt: skip
+    columns = [
+        column("part", id="part"), column("share", PERCENT, id="busy-share"), column("low", PERCENT, id="low"),
+        column("high", PERCENT, id="high"), column("ruled out", id="ruled-out"),
+    ]  # fmt: skip
+    return Table("busy-parts", message("table-busy-parts"), columns, rows, [message("note-busy-parts")], 1)

@@ -1,0 +1,55 @@
+"""Servers at somebody else's work: causes that are made, under the load of PostgreSQL's own pgbench, and observed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from tests.support.causes import Injected
+from tests.support.cli import PGDYNO, environment
+from tests.support.server import Server
+
+#: Debian's: another version than the server's, and no pgdyno.
+PGBENCH = Path("/usr/lib/postgresql/15/bin/pgbench")
+#: Seconds of load before the observation, and behind it.
+_BEFORE_S, _AFTER_S = 2.0, 3.0
+
+
+def why_not() -> str:
+    """Return why there is no foreign load here; empty: there is."""
+    return "" if PGBENCH.exists() else "needs Debian's pgbench (postgresql-15)"
+
+
+def load(server: Server, script: Path, clients: int, seconds: float, *options: str) -> subprocess.Popen[str]:
+    """Start pgbench, which ends by itself after the seconds."""
+    argv = [str(PGBENCH), "-n", "-h", str(server.socket), "-p", str(server.port), "-U", "postgres", "-M", "prepared",
+            "-c", str(clients), "-j", str(min(clients, 2)), "-T", str(round(seconds)), "-f", str(script), *options,
+            "postgres"]  # fmt: skip
+    return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def observed(i: Injected, folder: Path, seconds: float, options: Sequence[str] = ()) -> dict[str, Any]:
+    """Make the cause, start the load, observe, and return what pgdyno observe --json says."""
+    with ExitStack() as stack:
+        place = stack.enter_context(i.place())
+        server = stack.enter_context(Server(hba="host all all 127.0.0.1/32 trust\n", conf=i.conf, folder=place))
+        for statement in filter(None, map(str.strip, i.setup.split(";"))):
+            server.sql(statement)
+        folder.mkdir(parents=True, exist_ok=True)
+        script = folder / "script.sql"
+        script.write_text(i.script)
+        process = load(server, script, i.clients, _BEFORE_S + seconds + _AFTER_S, *options)
+        stack.callback(process.kill)
+        time.sleep(_BEFORE_S)
+        stack.enter_context(i.disturb(server))
+        argv = [str(PGDYNO), "observe", "--target", server.conninfo(), "--for", str(seconds), "--runs", str(folder),
+                "--json"]  # fmt: skip
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, env=environment())
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
