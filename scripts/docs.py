@@ -50,7 +50,7 @@ CLUSTER = tuple(
     )
 )  # fmt: skip
 TPCC = tuple(f"tpcc {v}" for v in ("check", "acid", "show"))
-JUDGING = ("explain", "compare", "capacity", "history", "judge", "scaling")
+JUDGING = ("explain", "compare", "capacity", "history", "judge", "observe", "scaling")
 VERBS = (
     "run", "plan", "experiments", "new", "capture", "load", "tpcc", *TPCC, "cluster", *CLUSTER, "drill", "storage",
     "report", *JUDGING, "sql", "export", "pgbench",
@@ -211,6 +211,30 @@ _EXPLAIN = (
     "pgdyno run quick --embedded --quiet --clients 8 --hot-set 1 --duration 8 --repetitions 1 --runs e > e.log 2>&1; "
     "pgdyno explain e/*"
 )
+_VERIFY = r"""
+cat > orders.toml <<'END'
+name = "orders"
+title = "Orders of a customer"
+[dataset]
+kind = "sql"
+setup = ["create table orders (id int primary key, customer int, total numeric)",
+  "insert into orders select i, i % 5000, i from generate_series(1, 50000) i", "analyze orders"]
+[workloads.orders]
+[[workloads.orders.scripts]]
+text = '''
+\set customer random(1, 4999)
+SELECT sum(total) FROM orders WHERE customer = :customer;
+'''
+[axes]
+clients = [4]
+[run]
+duration_s = 6
+warmup_s = 1
+repetitions = 1
+END
+pgdyno run orders.toml --quiet --runs v > v.log 2>&1; pgdyno explain v/* --verify --budget 2m --runs w 2> log
+"""
+_OBSERVE = "(pgbench -n -c 4 -T 30 > load.log 2>&1 &); sleep 2; pgdyno observe --for 20 2> log"
 _SHORT = "--embedded --quiet --clients 4 --hot-set 1 --scale 5 --duration 2 --warmup 0.5 --repetitions 1"
 _COMPARE = (
     f"pgdyno run quick {_SHORT} --restarts 4 --runs a > a.log 2>&1; "
@@ -253,6 +277,8 @@ CLUSTERS = {
 QUOTES = {
     "demo": Quote("README.md", "pgdyno run quick --embedded", _until("\nMore: --details")),
     "explain": Quote(LIMIT_GUIDE, _EXPLAIN),
+    "verify": Quote(LIMIT_GUIDE, _VERIFY, _after("Measured on")),
+    "observe": Quote("docs/guide/observe.md", _PREPARED + _OBSERVE),
     "vary": Quote(COMPARE_GUIDE, "pgdyno run quick --vary synchronous_commit=on,off", _first(2)),
     "answer": Quote("README.md", "pgdyno run quick --vary synchronous_commit=on,off", _answer),
     "plan": Quote(EXPERIMENTS_GUIDE, "pgdyno plan pgbench-compare"),

@@ -367,6 +367,16 @@ class Statements:
 
 
 @dataclass(frozen=True, slots=True)
+class Functions:
+    """Function as the server counted it (track_functions): its time with and without what it called."""
+
+    function: str
+    calls: float
+    ms: float
+    self_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class WaitProfile:
     """Waits during the trial as pg_wait_sampling counted them."""
 
@@ -442,13 +452,14 @@ SAMPLES: dict[str, type] = {
     "indexes": Indexes,
     "io": Io,
     "statements": Statements,
+    "functions": Functions,
     "wait_profile": WaitProfile,
     "buffers": Buffers,
     "plans": Plans,
     "definitions": Definitions,
 }
 #: Sources whose rows cover the whole trial and have no times.
-WHOLE = {"tables", "indexes", "io", "statements", "wait_profile", "buffers", "plans", "definitions"}
+WHOLE = {"tables", "indexes", "io", "statements", "functions", "wait_profile", "buffers", "plans", "definitions"}
 #: Columns that every other row has: its time in nanoseconds since the load began.
 TIMES = ("start_ns", "end_ns")
 

@@ -7,13 +7,15 @@ written down before any run: the first finding is right if its cause or sentence
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import re
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import psycopg
 
@@ -157,13 +159,48 @@ def _freeze(begin_s: float, for_s: float, times: int) -> Disturb:
     return _after(begin_s, act)
 
 
+def _both(one: Disturb, other: Disturb) -> Disturb:
+    @contextlib.contextmanager
+    def act(server: Server) -> Iterator[None]:
+        with one(server), other(server):
+            yield
+
+    return act
+
+
+def _deadlocks(server: Server, end: threading.Event) -> None:
+    """Two sessions that lock the same rows in another order, again and again."""
+
+    def one(first: int, second: int) -> None:
+        with psycopg.connect(server.conninfo(), autocommit=True, application_name="cron") as conn:
+            while not end.is_set():
+                with contextlib.suppress(psycopg.errors.DeadlockDetected), conn.transaction():
+                    conn.execute(f"update t set v = 0 where id between {first} and {first + 2000}".encode())
+                    conn.execute(f"update t set v = 0 where id between {second} and {second + 2000}".encode())
+
+    threads = [threading.Thread(target=one, args=x, daemon=True) for x in ((1, 40_000), (40_000, 1))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+
+
+def _fsyncs(folder: Path, end: threading.Event) -> None:
+    """Another program that writes and syncs all the time, where the data lie."""
+    while not end.is_set():
+        with (folder / "storm").open("wb") as f:
+            f.write(b"x" * (8 << 20))
+            f.flush()
+            os.fsync(f.fileno())
+
+
 def _with(
     *, conf: str = "", setup: str = "", disturb: Disturb | None = None, script: str = "", **more: object
 ) -> Callable[[Injected], Injected]:
     def act(i: Injected) -> Injected:
         made = f"{i.setup}; {setup}" if setup else i.setup
         changed = replace(i, conf=i.conf + conf, setup=made, **more)  # type: ignore[arg-type]
-        changed = replace(changed, disturb=disturb) if disturb else changed
+        changed = replace(changed, disturb=_both(i.disturb, disturb)) if disturb else changed
         return replace(changed, script=script) if script else changed
 
     return act
@@ -268,6 +305,48 @@ def troubles(r: random.Random) -> list[Trouble]:
                 _with(script="\\set id random(1, 1000) + 1000 * :client_id\nBEGIN;\n" + "".join(
                     f"SAVEPOINT s{k};\nUPDATE t SET v = v + 1 WHERE id = :id + {k};\n" for k in range(70)) + "END;\n",
                       disturb=_open(0, 30, "update t set v = 0 where id = 99999")), updates),
+        Trouble("sequence", ("nextval", "sequence", "buffercontent"),
+                _with(setup="create sequence s", script="SELECT nextval('s');\n")),
+        Trouble("unlogged to logged", ("alter table", "set logged"),
+                _with(setup=big.replace("create table", "create unlogged table"),
+                      disturb=_once(begin, "alter table big set logged"))),
+        Trouble("multixacts", ("multixact",),
+                _with(script="\\set id random(1, 5)\nBEGIN;\nSELECT v FROM t WHERE id = :id FOR SHARE;\n"
+                      "SELECT v FROM t WHERE id = :id + 5 FOR KEY SHARE;\nEND;\n"), updates),
+        Trouble("many partitions", ("lockmanager", "lock manager", "partition"),
+                _with(setup="create table p (a int, b int) partition by range (a); " + "; ".join(
+                    f"create table p{k} partition of p for values from ({k}) to ({k + 1})" for k in range(120)),
+                      script="\\set id random(1, 1000)\nSELECT count(*) FROM p WHERE b = :id;\n")),
+        Trouble("TRUNCATE in a loop", ("truncate",),
+                _with(setup="create table gone (a int)", disturb=_loop(0, r.uniform(0, 0.02), "truncate gone"))),
+        Trouble("REINDEX in a loop", ("reindex",),
+                _with(setup=f"{big}; create index b_i on big (i)", disturb=_loop(begin, 0, "reindex index b_i"))),
+        Trouble("REFRESH in a loop", ("refresh",),
+                _with(setup=f"{big}; create materialized view m as select i % 1000 k, count(*) from big group by 1",
+                      disturb=_loop(begin, 0, "refresh materialized view m"))),
+        Trouble("large DELETE", ("delete from",), _with(setup=big, disturb=_once(begin, "delete from big"))),
+        Trouble("VACUUM in a loop", ("vacuum",),
+                _with(disturb=_loop(begin, 0, "vacuum (disable_page_skipping) t"))),
+        Trouble("open snapshot", ("held-snapshot", "bloat"),
+                _with(script="\\set id random(1, 20)\nUPDATE t SET v = v + 1 WHERE id = :id;\n",
+                      disturb=_open(0, 30, "set transaction isolation level repeatable read",
+                                    "select 1 from t limit 1")), updates),
+        Trouble("deadlocks of others", ("update t", "row-locks", "foreign-lock", "deadlock"),
+                _with(disturb=_after(begin, _deadlocks)), updates),
+        Trouble("aggressive autovacuum", ("autovacuum",),
+                _with(conf="autovacuum=on\nautovacuum_naptime=1\nautovacuum_vacuum_cost_delay=0\n"
+                      "autovacuum_vacuum_threshold=1\nautovacuum_vacuum_scale_factor=0\n"), updates),
+        Trouble("role without index scans", ("enable_", "missing-index", "sequential scan"),
+                _with(setup="alter role postgres set enable_indexscan = off; alter role postgres set "
+                      "enable_bitmapscan = off; alter role postgres set enable_indexonlyscan = off"), keyed),
+        Trouble("commit_delay", ("commit_delay", "commitdelay", "wal-flush"),
+                _with(conf="fsync=on\nsynchronous_commit=on\ncommit_delay=20000\ncommit_siblings=0\n"), writes),
+        Trouble("fsyncs of another program", ("wal-flush", "throttled-storage", "other program", "device"),
+                _with(conf="fsync=on\nsynchronous_commit=on\n",
+                      disturb=_after(begin, lambda server, end: _fsyncs(server.data.parent, end))), writes),
+        Trouble("parallel query of another session", ("from big",),
+                _with(setup=big, conf="max_parallel_workers_per_gather=4\nmin_parallel_table_scan_size=0\n",
+                      disturb=_loop(begin, 0, "select count(*) from big where pad like '%y%'"))),
         Trouble("temporary tables", ("catalog", "pg_attribute", "temporary table", "create temp"),
                 _with(script="CREATE TEMP TABLE x (a int, b text);\nDROP TABLE x;\n")),
     ]  # fmt: skip
@@ -279,6 +358,26 @@ def _sized(act: Callable[[Injected], Injected], rows: int) -> Callable[[Injected
         return replace(made, script=made.script.replace(":rows", str(rows)))
 
     return sized
+
+
+def draw_pair(seed: int) -> tuple[Drawn, Drawn, Injected]:
+    """Return two troubles of one workload, and the scenario with both.
+
+    At most one of them brings a script of its own.
+    """
+    first = next(d for d in (draw(seed + n) for n in itertools.count(0, 10_000)) if d.trouble is not None)
+    assert first.trouble is not None
+    brings = first.troubled.script != first.calm.script
+    for n in itertools.count(1):
+        other = draw(seed + n * 10_000 + 5_000)
+        if other.trouble is None or other.trouble.name == first.trouble.name:
+            continue
+        workload = next(w for w in WORKLOADS if w.name == first.workload)
+        if not other.trouble.fits(workload) or (brings and other.troubled.script != other.calm.script):
+            continue
+        second = replace(other, workload=first.workload, calm=first.calm)
+        return first, second, other.trouble.act(first.trouble.act(first.calm))
+    raise AssertionError("there is always another one")
 
 
 def draw(seed: int) -> Drawn:

@@ -150,7 +150,8 @@ def _frozen(server: Server) -> Iterator[None]:
         for _ in range(2):
             if end.wait(3):
                 return
-            pids = [r[0] for r in server.sql("select pid from pg_stat_activity where application_name = 'pgdyno'")]
+            clients = "select pid from pg_stat_activity where application_name in ('pgdyno', 'pgbench')"
+            pids = [r[0] for r in server.sql(clients)]
             for sig in (signal.SIGSTOP, signal.SIGCONT):
                 for pid in pids:
                     with contextlib.suppress(ProcessLookupError):
@@ -173,7 +174,7 @@ def _cgroup(controller: str, limits: dict[str, str], pids: Sequence[int], of: st
     return folder
 
 
-def _leave(folder: Path) -> None:
+def leave(folder: Path) -> None:
     with contextlib.suppress(OSError):
         for pid in (folder / "cgroup.procs").read_text().split():
             with contextlib.suppress(OSError):
@@ -184,6 +185,14 @@ def _leave(folder: Path) -> None:
                 folder.rmdir()
                 return
             time.sleep(0.1)
+
+
+def limit_cpus(server: Server, cpus: float) -> Path:
+    """Hold a server to so many CPUs, until `leave` ends it."""
+    assert server.process is not None
+    quota = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(100_000 * cpus))}
+    family = [server.process.pid, *(c.pid for c in psutil.Process(server.process.pid).children())]
+    return _cgroup("cpu", quota, family, "server")
 
 
 def no_cgroups() -> str:
@@ -251,7 +260,7 @@ def _limited(server: Server, what: str, limit: int) -> Iterator[None]:
         yield
     finally:
         (folder / knob).write_text(f"{device} 0")
-        _leave(folder)
+        leave(folder)
 
 
 @contextmanager
@@ -595,10 +604,7 @@ def _explained(i: Injected, runs: Path) -> Explained:
         runs.mkdir(parents=True, exist_ok=True)
         file.write_text(experiment_of(i))
         if i.server_cpus is not None:
-            assert server.process is not None
-            quota = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(100_000 * i.server_cpus))}
-            family = [server.process.pid, *(c.pid for c in psutil.Process(server.process.pid).children())]
-            stack.callback(_leave, _cgroup("cpu", quota, family, "server"))
+            stack.callback(leave, limit_cpus(server, i.server_cpus))
         conninfo = server.conninfo()
         if i.delay_ms or i.holds_back:
             proxy = stack.enter_context(Proxy(server, Fault("delay", 0, i.delay_ms), at_once=not i.holds_back))
@@ -611,7 +617,7 @@ def _explained(i: Injected, runs: Path) -> Explained:
         if i.quota is not None:
             limits = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(100_000 * i.quota))}
             time.sleep(2.5)
-            stack.callback(_leave, _cgroup("cpu", limits, [process.pid]))
+            stack.callback(leave, _cgroup("cpu", limits, [process.pid]))
         _, err = process.communicate(timeout=i.seconds + 150)
         found = sorted(runs.glob("*/manifest.json"))
         assert found, err

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from tests.support import causes
 from tests.support.causes import Injected
 from tests.support.cli import PGDYNO, environment
 from tests.support.server import Server
@@ -40,6 +41,8 @@ def observed(i: Injected, folder: Path, seconds: float, options: Sequence[str] =
         server = stack.enter_context(Server(hba="host all all 127.0.0.1/32 trust\n", conf=i.conf, folder=place))
         for statement in filter(None, map(str.strip, i.setup.split(";"))):
             server.sql(statement)
+        if i.server_cpus is not None:
+            stack.callback(causes.leave, causes.limit_cpus(server, i.server_cpus))
         folder.mkdir(parents=True, exist_ok=True)
         script = folder / "script.sql"
         script.write_text(i.script)

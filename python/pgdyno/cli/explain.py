@@ -80,10 +80,7 @@ def _print_action(a: Action, out: Console, say: Callable[[Text | Message | Name]
     title = say(message("explain-do"))
     for n, line in enumerate(a.lines):
         out.print(Padding(RichText.assemble((f"{title if not n else ''}  ".ljust(6), "dim"), say(line)), (0, 0, 0, 5)))
-    predicted = message(
-        "action-predicted", gain=a.gain, model=message(f"gain-{a.model}"), price=a.price_message
-    )  # fmt: skip
-    out.print(Padding(RichText(say(predicted), style="dim"), (0, 0, 0, 11)))
+    out.print(Padding(RichText(say(a.predicted), style="dim"), (0, 0, 0, 11)))
 
 
 def _nothing(run: RunAnalysis, group: Group, looked_for: int) -> Message:

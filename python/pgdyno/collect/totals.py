@@ -26,7 +26,7 @@ _SECRET = re.compile(r"\b(password|secret|token)\b", re.IGNORECASE)
 #: By so much two readings of a time may lie apart, where the server's clock is another's.
 _CLOCK_NS = 500_000_000
 #: What is read of very many: those that are used most.
-_LIMITS = {"tables": 300, "indexes": 300, "statements": 5000}
+_LIMITS = {"tables": 300, "indexes": 300, "functions": 300, "statements": 5000}
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,12 @@ _INDEXES = _Question(
               i.idx_blks_hit, pg_catalog.pg_relation_size(s.indexrelid::regclass)
        from pg_stat_user_indexes s join pg_statio_user_indexes i using (indexrelid)
        order by s.idx_scan desc limit 300""",
+)  # fmt: skip
+#: Counted where track_functions is on; triggers are among them.
+_FUNCTIONS = _Question(
+    ("function",), ("calls", "ms", "self_ms"), (),
+    """select funcid::regprocedure::text, calls, total_time, self_time
+       from pg_stat_user_functions order by self_time desc limit 300""",
 )  # fmt: skip
 _IO: dict[int, _Question] = {
     180000: _Question(
@@ -136,7 +142,7 @@ class Totals:
 
 
 def _questions(version: int) -> dict[str, _Question]:
-    found = {"tables": _TABLES, "indexes": _INDEXES}
+    found = {"tables": _TABLES, "indexes": _INDEXES, "functions": _FUNCTIONS}
     io = next((q for since, q in _IO.items() if version >= since), None)
     return found | ({"io": io} if io else {})
 

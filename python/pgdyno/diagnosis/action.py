@@ -75,6 +75,12 @@ class Action:
         return message(f"price-{self.price}")
 
     @property
+    def predicted(self) -> Message:
+        """The predicted gain, its model, and the price, in a sentence."""
+        model = message(f"gain-{self.model}")
+        return message("action-predicted", gain=self.gain, model=model, price=self.price_message)
+
+    @property
     def key(self) -> tuple[object, ...]:
         """What two actions have in common that are the same change."""
         return (tuple(sorted(self.settings.items())), tuple(self.sql), self.clients, self.protocol)

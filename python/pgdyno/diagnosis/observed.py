@@ -212,6 +212,23 @@ class Observed:
         return (most, counts[most] / sum(counts.values())) if most else ("", 0.0)
 
     @cached_property
+    def functions(self) -> list[tuple[str, float, float]]:
+        """Return the functions by their own time: name, share of the statements' time, and ms per call.
+
+        The share contains what a function calls; triggers are functions, too. Empty if the server did not count them.
+        """
+        found: dict[str, list[float]] = {}
+        for row in self.whole("functions"):
+            of = found.setdefault(str(row["function"]), [0.0, 0.0, 0.0])
+            for n, column in enumerate(("self_ms", "ms", "calls")):
+                of[n] += row[column]
+        whole = sum(float(row["ms"]) for row in self.whole("statements"))
+        if not whole:
+            return []
+        order = sorted(found, key=lambda name: -found[name][0])
+        return [(n, min(1.0, found[n][1] / whole), found[n][1] / max(1.0, found[n][2])) for n in order]
+
+    @cached_property
     def most_missed(self) -> tuple[str, float]:
         """Return the table with the most page misses in shared buffers, and its share; empty if unknown.
 

@@ -11,6 +11,8 @@ from pgdyno.units import Quantity
 if TYPE_CHECKING:
     from pgdyno.diagnosis.observed import Observed
 
+#: Share of the statements' time from which on a function is named.
+_NESTED = 0.2
 #: Characters of a statement that are shown.
 _STATEMENT = 80
 _COLUMNS = re.compile(r"^select\b.*?\bfrom\b", re.IGNORECASE)
@@ -28,6 +30,16 @@ def shortened(statement: str) -> str:
 def dominant_share(name: str, share: float) -> Message | None:
     """Return the dominant owner and its share, or None if unknown."""
     return message("mostly-of", share=Quantity(share, "share"), name=Name(name)) if name else None
+
+
+def nested(e: Observed) -> Message | None:
+    """Return the function that takes most of the statements' time, or None if it is little or unknown."""
+    if not e.functions:
+        return None
+    name, share, ms = e.functions[0]
+    if share < _NESTED:
+        return None
+    return message("nested", name=Name(name), share=Quantity(share, "share"), each=Quantity(ms * 1e6, "ns"))
 
 
 def setting(e: Observed, name: str, otherwise: str = "setting-unknown") -> Name | Message:

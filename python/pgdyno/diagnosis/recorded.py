@@ -224,17 +224,29 @@ class Recorded:
 def at_one_load(rows: Sequence[IntervalRow]) -> list[IntervalRow]:
     """Return the intervals with the commits of as many busy sessions as there are on average.
 
-    The mean latency of an interval is the time of busy sessions per commit. Intervals with hardly a busy session say
-    nothing of the server.
+    The mean latency of an interval is the time of busy sessions per commit. Sessions tell their commits about once a
+    second, so each interval is averaged with its neighbours. Intervals with hardly a busy session say nothing of the
+    server.
     """
-    lengths = [(r.end_ns - r.start_ns) for r in rows]
-    busy = [r.mean_ns * max(1, r.committed) / length for r, length in zip(rows, lengths, strict=True)]
-    mean = sum(b * length for b, length in zip(busy, lengths, strict=True)) / max(1, sum(lengths))
+    if not rows:
+        return []
+    lengths = np.array([r.end_ns - r.start_ns for r in rows], dtype=np.float64)
+    commits = np.array([r.committed for r in rows], dtype=np.float64)
+    busy_ns = np.array([r.mean_ns * max(1, r.committed) for r in rows], dtype=np.float64)
+    commits, smooth_ns, around = (_with_neighbours(x) for x in (commits, busy_ns, lengths))
+    mean = float(busy_ns.sum() / lengths.sum())
+    busy = smooth_ns / around
     return [
-        replace(r, committed=round(r.committed * mean / b))
-        for r, b in zip(rows, busy, strict=True)
-        if b >= max(_QUIET, mean / 20)
+        replace(r, committed=round(commits[n] / around[n] * lengths[n] * mean / busy[n]))
+        for n, r in enumerate(rows)
+        if busy[n] >= max(_QUIET, mean / 20) and busy_ns[n] / lengths[n] >= max(_QUIET, mean / 20)
     ]
+
+
+def _with_neighbours(x: Array) -> Array:
+    """Return the sum of each value and its neighbours."""
+    padded = np.concatenate([[0.0], x, [0.0]])
+    return np.asarray(padded[:-2] + padded[1:-1] + padded[2:], dtype=np.float64)
 
 
 @dataclass(frozen=True)

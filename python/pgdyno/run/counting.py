@@ -1,4 +1,4 @@
-"""Lets pg_stat_statements of a private server count while a trial warms up, and not while it is measured.
+"""Lets a private server count statements and functions while a trial warms up, and not while it is measured.
 
 To count each statement costs 3 to 4% of the throughput of point selects (decision 0029), and a measurement is not to
 pay that. What a statement does in its warm-up, by the call, is what it does later but for what the cache learns.
@@ -42,7 +42,9 @@ class Counting:
         """Sessions that begin from now on are counted. Raises psycopg.Error, PgdynoError."""
         with administration.connect(self._target, patience_s=5) as conn:
             self._counts = True
-            self._tell(conn, "alter system set pg_stat_statements.track = 'top'")
+            self._tell(
+                conn, "alter system set pg_stat_statements.track = 'top'", "alter system set track_functions = 'all'"
+            )
         self._thread.start()
 
     def end(self) -> None:
@@ -63,14 +65,17 @@ class Counting:
             return
         try:
             with administration.connect(self._target, patience_s=5) as conn:
-                self._tell(conn, "alter system set pg_stat_statements.track = 'none'")
+                self._tell(
+                    conn, "alter system set pg_stat_statements.track = 'none'", "alter system reset track_functions"
+                )
             self._counts = False
         except (psycopg.Error, PgdynoError):
             # The server is gone, and what it was told with it: it is a private one.
             return
 
-    def _tell(self, conn: psycopg.Connection[tuple[Any, ...]], what: LiteralString) -> None:
-        conn.execute(what)
+    def _tell(self, conn: psycopg.Connection[tuple[Any, ...]], *what: LiteralString) -> None:
+        for statement in what:
+            conn.execute(statement)
         self.reloads.append(time.time_ns())
         conn.execute("select pg_reload_conf()")
 

@@ -63,8 +63,8 @@ from pgdyno.stream.stream import RunStream, TrialStream
 
 #: Name of the run and of its workload.
 NAME = "observe"
-#: Seconds of an interval, at least: sessions tell their commits about once a second. Intervals of an observation.
-_LEAST_S, _INTERVALS = 2.0, 120
+#: Seconds of an interval, at least, and intervals of an observation.
+_LEAST_S, _INTERVALS = 1.0, 60
 _STEP_S = 0.2
 #: Seconds that an observation lasts at least, for its samples to tell anything.
 SHORTEST_S = 5.0

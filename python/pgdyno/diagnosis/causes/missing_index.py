@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pgdyno.diagnosis import foreign
+from pgdyno.diagnosis import foreign, parts
 from pgdyno.diagnosis.action import Action, removed
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, TRANSACTION_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Row
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
@@ -45,7 +46,7 @@ def _judge(e: Observed) -> Finding | None:
         if thrown >= _ROWS and thrown / wanted >= _THROWN and share >= _SHARE:
             found.append((share, row, thrown, wanted))
     if not found:
-        return _hidden(e)
+        return _of_tables(e) if e.is_observation else _hidden(e)
     share, row, thrown, wanted = max(found, key=lambda f: f[0])
     return e.finding(
         CAUSE,
@@ -119,6 +120,39 @@ def _hidden(e: Observed) -> Finding | None:
         message("missing-index-hidden-remedy", table=Name(name)),
         [Fact("rows-read", rows_each), Fact("scans-per-transaction", scans)],
         actions=[_index(name, columns, removed(e, cost, 0.2, frees_cpu=True)) for columns in _unindexed(e, name)],
+    )  # fmt: skip
+
+
+def _of_tables(e: Observed) -> Finding | None:
+    """Judge the tables of an observed server, whose plans are not known, by their scans."""
+    transactions = sum(r.trial.summary.committed for r in e.trials if r.trial.summary)
+    running = e.running
+    if not transactions or running is None or running.mean < _SHARE:
+        return None
+    scanned = [
+        t for t in e.whole("tables")
+        if t["seq_scans"] >= _OFTEN * transactions and t["seq_rows_read"] >= _ROWS * t["seq_scans"]
+    ]  # fmt: skip
+    if not scanned:
+        return None
+    worst = max(scanned, key=lambda t: float(t["seq_rows_read"]))
+    name, scans, rows_each = str(worst["table"]), worst["seq_scans"], worst["seq_rows_read"] / worst["seq_scans"]
+    of = re.compile(rf"\b{re.escape(_plain(name))}\b", re.IGNORECASE)
+    busy = [s for s in parts.statements(e) if of.search(s.statement)]
+    # Of a statement that names the table the time is known; of a foreign key's check or a trigger, only a bound.
+    share = busy[0].share if busy else 0.0
+    low, high = (share * 0.5, min(1.0, share)) if busy else (0.0, running.high)
+    cost = Share((low + high) / 2 if busy else running.mean, low, high)
+    where = message("missing-index-statement", statement=Name(shortened(busy[0].statement))) if busy else None
+    return e.finding(
+        CAUSE,
+        message(
+            "missing-index-tables", table=Name(name), scans=Quantity(scans / transactions, "factor"),
+            rows=Quantity(rows_each, "count"), share=cost, where=where,
+        ),
+        cost, CLIENTS_TIME, Confidence.MEDIUM,
+        message("missing-index-remedy" if busy else "missing-index-hidden-remedy", table=Name(name)),
+        [Fact("rows-read", rows_each), Fact("scans-per-transaction", scans / transactions)],
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes import data_io, row_locks, wal_flush, wal_insert
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
-from pgdyno.diagnosis.phrases import shortened
+from pgdyno.diagnosis.phrases import nested, shortened
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity
 
@@ -43,7 +43,7 @@ def _judge(e: Observed) -> Finding | None:
         message(
             "other-waits", share=cost, wait=Name(named), most=Quantity(most, "share"),
             meaning=message("other-waits-meaning", description=Name(meaning.rstrip("."))) if meaning else None,
-            waiting=waiting if statement else None,
+            waiting=waiting if statement else None, nested=nested(e),
         ),
         cost, CLIENTS_TIME, Confidence.MEDIUM,
         message("other-waits-asleep-remedy") if wait == _SLEEP else message("other-waits-remedy", wait=Name(named)),

@@ -6,7 +6,8 @@ from pgdyno.diagnosis.action import Action, removed
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
-from pgdyno.message import message
+from pgdyno.diagnosis.phrases import nested, shortened
+from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
 
 #: The part of the clients' time that makes it worth a word; without sight of the machine, and with.
@@ -24,7 +25,7 @@ def _judge(e: Observed) -> Finding | None:
             return None
         return e.finding(
             CAUSE,
-            message("server-cpu-unseen", share=running),
+            message("server-cpu-unseen", share=running, nested=nested(e)),
             running, CLIENTS_TIME, Confidence.MEDIUM,
             message("server-cpu-unseen-remedy"),
         )  # fmt: skip
@@ -32,12 +33,15 @@ def _judge(e: Observed) -> Finding | None:
         return None
     mine = message("server-cpu-client", client=Quantity(p.client / p.cores, "share"))
     others = max(0.0, p.share - (p.server + p.client) / p.cores)
+    statement, of_running = e.most_waiting(":") if e.is_observation else ("", 0.0)
+    most = message("server-cpu-statement", share=Quantity(of_running, "share"), statement=Name(shortened(statement)))
     rest = message("server-cpu-others", others=Quantity(others, "share")) if others >= _TOLD else None
     return e.finding(
         CAUSE,
         message(
             "server-cpu", busy=Quantity(p.share, "share"), server=Quantity(p.server / p.cores, "share"), share=running,
-            client=mine if p.client > 0.05 * p.cores else None, others=rest,
+            client=mine if p.client > 0.05 * p.cores else None, others=rest, nested=nested(e),
+            most=most if statement else None,
         ),
         running, CLIENTS_TIME, Confidence.HIGH if p.share > 0.9 else Confidence.MEDIUM,
         message("server-cpu-remedy"),

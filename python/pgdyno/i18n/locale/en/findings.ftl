@@ -60,6 +60,8 @@ held-snapshot-slot-remedy = Drop the slot if nobody reads it, or let its standby
 
 missing-index = A statement reads { $rows } rows of { $table } for { $wanted } by a sequential scan, and takes { $share } of the time of a transaction: { $statement }
 missing-index-remedy = Create an index on the columns of { $table } in its WHERE; run ANALYZE if there is one.
+missing-index-tables = Table { $table } is read as a whole { $scans } times per transaction, { $rows } rows each, which takes { $share } of the clients' time{ $where }.
+missing-index-statement = : { $statement }
 missing-index-hidden = Table { $table } is read from beginning to end { $scans } times per transaction, { $rows } rows each time, and no statement of the scripts does so: a foreign key's check, a trigger or a function does. It is part of the { $share } of the clients' time on a CPU.
 missing-index-hidden-remedy = Create an index on the columns of { $table } that refer to other tables, or by which its triggers and functions look up rows.
 
@@ -74,7 +76,8 @@ neighbour-processes = other processes used { $others }
 neighbour-both = the hypervisor took { $steal } and other processes used { $others }
 neighbour-remedy = Measure when the machine is quiet, or on a dedicated host (comparisons alternate to be less affected).
 
-other-waits = Clients wait during { $share } of their time for events that pgdyno has no rule for, most of it for { $wait } ({ $most }{ $meaning }){ $waiting }.
+other-waits = Clients wait during { $share } of their time for events that pgdyno has no rule for, most of it for { $wait } ({ $most }{ $meaning }){ $waiting }{ $nested }.
+nested = ; function { $name } takes { $share } of the statements' time ({ $each } per call)
 other-waits-meaning = ; PostgreSQL: { $description }
 other-waits-statement = ; { $share } of that in { $statement }
 other-waits-asleep-remedy = No script calls pg_sleep: look for it in the triggers and functions of the tables that the script changes (track_functions = all shows their time).
@@ -90,11 +93,12 @@ row-locks-statement = ; { $share } of the waiting statements are: { $statement }
 row-locks-remedy = Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more warehouses); update the hot row last in the transaction; shorten the work between it and COMMIT.
 row-locks-remedy-deadlocks = Change rows in the same order in all transactions, so that no cycle arises. Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more warehouses); update the hot row last in the transaction; shorten the work between it and COMMIT.
 
-server-cpu = The CPUs are { $busy } busy (PostgreSQL { $server }{ $client }{ $others }): backends ran or waited for a CPU during { $share } of the clients' time.
+server-cpu = The CPUs are { $busy } busy (PostgreSQL { $server }{ $client }{ $others }): backends ran or waited for a CPU during { $share } of the clients' time{ $most }{ $nested }.
+server-cpu-statement = , { $share } of that in { $statement }
 server-cpu-client = , pgdyno's client { $client }
 server-cpu-others = , others { $others }
 server-cpu-remedy = Use more or faster cores, a client on its own machine, prepared statements, or fewer round trips.
-server-cpu-unseen = Backends ran or waited for a CPU during { $share } of the clients' time; the machine of the server cannot be seen, so it is not known which.
+server-cpu-unseen = Backends ran or waited for a CPU during { $share } of the clients' time; the machine of the server cannot be seen, so it is not known which{ $nested }.
 server-cpu-unseen-remedy = Check the CPU usage of the server's machine; use more or faster cores, or touch fewer rows per statement.
 
 stalls-once = Throughput fell once for { $longest }, to { $level } of the usual level: { $loss } of the throughput is lost. { $seen }

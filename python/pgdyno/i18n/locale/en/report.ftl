@@ -762,6 +762,7 @@ control-zoom-right = Later
 control-zoom-whole = Show all
 control-copy = Copy
 control-copy-remedy = Copy remedy
+control-copy-action = Copy the action
 label-seen = Reported when:
 label-cost = Cost:
 paper-remedy = { $finding } Try: { $remedy }

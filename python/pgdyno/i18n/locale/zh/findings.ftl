@@ -60,6 +60,8 @@ held-snapshot-slot-remedy = 无人使用时删除该复制槽，或使其备库�
 
 missing-index = 有语句以顺序扫描读取 { $table } 的 { $rows } 行以得到 { $wanted } 行，占事务时间的 { $share }：{ $statement }
 missing-index-remedy = 在 { $table } 的 WHERE 列上建索引；若已有索引则 ANALYZE。
+missing-index-tables = 表 { $table } 每个事务被整表读取 { $scans } 次，每次 { $rows } 行，占客户端时间的 { $share }{ $where }。
+missing-index-statement = ：{ $statement }
 missing-index-hidden = 每个事务从头到尾读取表 { $table } { $scans } 次，每次 { $rows } 行，而脚本的语句都不这样做：是外键检查、触发器或函数所为。这是客户端在 CPU 上的 { $share } 时间的一部分。
 missing-index-hidden-remedy = 在 { $table } 引用其他表的列上，或触发器和函数查找行所用的列上创建索引。
 
@@ -74,7 +76,8 @@ neighbour-processes = 其他进程使用 { $others }
 neighbour-both = 虚拟机管理器占去 { $steal }，其他进程使用 { $others }
 neighbour-remedy = 在机器空闲时测量，或使用独占的主机（对比轮流进行，以减小影响）。
 
-other-waits = 客户端有 { $share } 的时间在等待 pgdyno 没有规则的事件，主要是 { $wait }（{ $most }{ $meaning }）{ $waiting }。
+other-waits = 客户端有 { $share } 的时间在等待 pgdyno 没有规则的事件，主要是 { $wait }（{ $most }{ $meaning }）{ $waiting }{ $nested }。
+nested = ；函数 { $name } 占语句时间的 { $share }（每次调用 { $each }）
 other-waits-meaning = ；PostgreSQL 的说明：{ $description }
 other-waits-statement = ；其中 { $share } 在 { $statement } 中
 other-waits-asleep-remedy = 脚本没有调用 pg_sleep：请检查脚本所修改的表的触发器和函数（track_functions = all 显示其耗时）。
@@ -90,11 +93,12 @@ row-locks-statement = ；等待的语句中 { $share } 为：{ $statement }
 row-locks-remedy = 把更新分散到更多行（TPC-B：scale 大于连接数；TPC-C：更多仓库）；在事务最后更新热点行；缩短它与 COMMIT 之间的时间。
 row-locks-remedy-deadlocks = 所有事务按同一顺序修改行，避免循环等待。把更新分散到更多行（TPC-B：scale 大于连接数；TPC-C：更多仓库）；在事务最后更新热点行；缩短它与 COMMIT 之间的时间。
 
-server-cpu = CPU { $busy } 繁忙（PostgreSQL { $server }{ $client }{ $others }）：后端执行或等待 CPU 占客户端时间的 { $share }。
+server-cpu = CPU { $busy } 繁忙（PostgreSQL { $server }{ $client }{ $others }）：后端执行或等待 CPU 占客户端时间的 { $share }{ $most }{ $nested }。
+server-cpu-statement = ，其中 { $share } 在 { $statement } 中
 server-cpu-client = ，pgdyno 客户端 { $client }
 server-cpu-others = ，其他 { $others }
 server-cpu-remedy = 更多或更快的核；客户端使用单独的机器；预备语句；减少往返。
-server-cpu-unseen = 语句在执行或等待 CPU，占客户端时间的 { $share }；看不到服务器所在机器，无法区分二者。
+server-cpu-unseen = 语句在执行或等待 CPU，占客户端时间的 { $share }；看不到服务器所在机器，无法区分二者{ $nested }。
 server-cpu-unseen-remedy = 查看服务器所在机器的 CPU；更多或更快的核，或减少每条语句访问的行。
 
 stalls-once = 吞吐量下降一次，持续 { $longest }，降至平常的 { $level }：损失吞吐量的 { $loss }。{ $seen }

@@ -762,6 +762,7 @@ control-zoom-right = 更晚
 control-zoom-whole = 显示全部
 control-copy = 复制
 control-copy-remedy = 复制建议
+control-copy-action = 复制措施
 label-seen = 报告条件：
 label-cost = 影响：
 paper-remedy = { $finding } 建议：{ $remedy }

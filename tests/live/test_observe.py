@@ -1,0 +1,195 @@
+"""A running server is observed at its own work: one session that only reads, and figures that are the load's."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from pgdyno.cluster import administration
+from pgdyno.collect import catalog
+from pgdyno.store import reading
+
+from tests.support import observed
+from tests.support.causes import EVERY
+from tests.support.cli import PGDYNO, environment, pgdyno
+from tests.support.folders import reachable
+from tests.support.pgbouncer import PGBOUNCER, pgbouncer
+from tests.support.schemas import target_of
+from tests.support.server import DEBIAN_15, Server
+from tests.support.tells import tells
+
+_UPDATE = "\\set id random(1, 1000)\nUPDATE t SET v = v + 1 WHERE id = :id;\n"
+
+
+@contextmanager
+def _working(server: Server, folder: Path, seconds: float, *options: str) -> Iterator[None]:
+    """Run pgbench on a table of the server meanwhile."""
+    if why := observed.why_not():
+        pytest.skip(why)
+    server.sql("drop table if exists t")
+    server.sql("create table t (id int primary key, v int)")
+    server.sql("insert into t select i, 0 from generate_series(1, 1000) i")
+    script = folder / "script.sql"
+    script.write_text(_UPDATE)
+    process = observed.load(server, script, 2, seconds, *options)
+    try:
+        time.sleep(1.0)
+        yield
+    finally:
+        process.kill()
+        process.communicate()
+        server.sql("drop table t")
+
+
+@pytest.fixture
+def trusting() -> Iterator[Server]:
+    with Server(hba="host all all 127.0.0.1/32 trust\n") as s:
+        yield s
+
+
+def test_commits_are_those_of_the_load_and_nothing_is_changed(trusting: Server, tmp_path: Path) -> None:
+    sessions: list[int] = []
+    stop = threading.Event()
+
+    def watch() -> None:
+        with psycopg.connect(trusting.conninfo(), autocommit=True) as conn:
+            while not stop.wait(0.1):
+                row = conn.execute(
+                    "select count(*) from pg_stat_activity where application_name like 'pgdyno%'"
+                ).fetchone()
+                assert row is not None
+                sessions.append(row[0])
+
+    with _working(trusting, tmp_path, 20, "-R", "300"):
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        with administration.connect(target_of(trusting, "postgres")) as conn:
+            before = catalog.read(conn)
+        done = pgdyno("observe", "--target", trusting.conninfo(), "--for", "8", "--runs", tmp_path / "runs", "--json")
+        stop.set()
+        watcher.join()
+        with administration.connect(target_of(trusting, "postgres")) as conn:
+            assert catalog.changes(before, catalog.read(conn)) == []
+    assert done.code == 0, done.err
+    # The watcher commits ten times a second, too.
+    assert done.json["tps"] == pytest.approx(310, rel=0.15)
+    assert done.json["sessions"] >= 2 and 0 < done.json["busy_sessions"] < 2
+    assert max(sessions) == 1
+    assert [s["statement"] for s in done.json["statements"]][:1] == ["UPDATE t SET v = v + … WHERE id = …;"] or tells(
+        done.json["statements"][0]["statement"], "UPDATE t SET"
+    )
+    data = reading.read(Path(done.json["path"]))
+    assert data.manifest.observed and data.trials[0].state == "finished"
+    # The page of a record can be written again, and explain reads it as any run.
+    shown = pgdyno("report", done.json["path"])
+    assert shown.code == 0 and "sessions busy on average" in " ".join(shown.out.split())
+    assert pgdyno("explain", done.json["path"]).code == 0
+
+
+def test_the_session_cannot_write(trusting: Server) -> None:
+    with administration.connect(target_of(trusting, "postgres"), read_only=True) as conn:
+        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+            conn.execute("create table forbidden ()")
+        row = conn.execute("select current_setting('search_path'), current_setting('statement_timeout')").fetchone()
+        assert row is not None and row[0] == "pg_catalog" and row[1] != "0"
+
+
+def test_a_lesser_role_gets_named_gaps(trusting: Server, tmp_path: Path) -> None:
+    trusting.sql("create role watcher login")
+    with _working(trusting, tmp_path, 15):
+        conninfo = trusting.conninfo(host="127.0.0.1", user="watcher")
+        done = pgdyno("observe", "--target", conninfo, "--for", "5", "--runs", tmp_path / "runs", "--json")
+    assert done.code == 0, done.err
+    assert any("pg_monitor" in gap for gap in done.json["gaps"])
+
+
+def test_an_idle_database_is_said_to_be_idle(trusting: Server, tmp_path: Path) -> None:
+    done = pgdyno("observe", "--target", trusting.conninfo(), "--for", "5", "--runs", tmp_path, "--json")
+    assert done.code == 0, done.err
+    assert "idle" in done.json["answer"][0] and done.json["findings"] == []
+
+
+@pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer")
+def test_it_goes_through_a_pooler(trusting: Server, tmp_path: Path) -> None:
+    with (
+        reachable() as folder,
+        pgbouncer(folder, f"host=127.0.0.1 port={trusting.port}", "transaction") as port,
+        _working(trusting, tmp_path, 15),
+    ):
+        conninfo = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
+        done = pgdyno("observe", "--target", conninfo, "--for", "5", "--runs", tmp_path / "runs", "--json")
+    assert done.code == 0, done.err
+    assert done.json["busy_sessions"] > 0 and done.json["statements"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not (DEBIAN_15 / "postgres").exists(), reason="needs PostgreSQL 15")
+def test_it_observes_older_versions(tmp_path: Path) -> None:
+    with Server(bin_folder=DEBIAN_15, hba="host all all 127.0.0.1/32 trust\n") as s, _working(s, tmp_path, 15):
+        done = pgdyno("observe", "--target", s.conninfo(), "--for", "5", "--runs", tmp_path / "runs", "--json")
+    assert done.code == 0, done.err
+    assert done.json["busy_sessions"] > 0 and done.json["statements"] and done.json["tps"] > 10
+
+
+def test_an_observation_that_is_stopped_is_kept(trusting: Server, tmp_path: Path) -> None:
+    with _working(trusting, tmp_path, 25):
+        argv = [
+            str(PGDYNO),
+            "observe",
+            "--target",
+            trusting.conninfo(),
+            "--for",
+            "60",
+            "--runs",
+            str(tmp_path / "runs"),
+        ]
+        process = subprocess.Popen(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+        )  # fmt: skip
+        time.sleep(8)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    assert "sessions busy on average" in " ".join(out.split()) and "Traceback" not in err
+    (run,) = (tmp_path / "runs").iterdir()
+    assert (run / "report.html").exists()
+
+
+def test_it_observes_again_and_again(trusting: Server, tmp_path: Path) -> None:
+    with _working(trusting, tmp_path, 30):
+        argv = ("observe", "--target", trusting.conninfo(), "--for", "5", "--every", "6", "--times", "2")
+        done = pgdyno(*argv, "--runs", tmp_path / "runs")
+    assert done.code == 0, done.err
+    assert len(done.out.splitlines()) == 2
+    assert len(list((tmp_path / "runs").iterdir())) == 2
+    followed = pgdyno("history", tmp_path / "runs")
+    assert followed.code == 0, followed.err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(("--for", "1"), "5 s or more"), (("--for", "60", "--every", "10"), "--every is shorter"),
+     (("--for", "soon"), "soon")],
+)  # fmt: skip
+def test_mistakes_are_said(tmp_path: Path, options: tuple[str, ...], words: str) -> None:
+    done = pgdyno("observe", "--target", "host=/nowhere", "--runs", tmp_path / "runs", *options)
+    assert done.code == 2 and words in " ".join(done.err.split())
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+@pytest.mark.parametrize("name", ["slow commits", "hot row", "locked table", "small work_mem", "heavy queries"])
+def test_the_cause_comes_first_under_a_foreign_load(name: str, tmp_path: Path) -> None:
+    (made,) = [i for i in EVERY if i.name == name]
+    if why := made.why_not() or observed.why_not():
+        pytest.skip(why)
+    found = observed.observed(made, tmp_path, 10.0)
+    assert [f["cause"] for f in found["findings"]][:1] == [made.cause], found

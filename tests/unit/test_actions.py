@@ -1,0 +1,145 @@
+"""Actions of findings, what they predict, and what a verification says of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pgdyno.analysis.compare import Comparison, Verdict
+from pgdyno.diagnosis.action import Action, megabytes, removed, size_of
+from pgdyno.diagnosis.causes.missing_index import filtered_columns
+from pgdyno.diagnosis.explain import Diagnosis
+from pgdyno.diagnosis.observed import Observed
+from pgdyno.results.analysis import RunAnalysis
+from pgdyno.run import verify
+from pgdyno.run.verify import Outcome, Verified
+from pgdyno.store import reading
+from pgdyno.units import Share
+
+from tests.support import synthetic
+
+_SHARES = st.floats(0, 1)
+_GAIN = Share(0.1, 0.0, 0.2)
+
+
+def _server(latency_ns: float, busy: float | None) -> Any:
+    return SimpleNamespace(latency_ns=latency_ns, processors=None if busy is None else SimpleNamespace(share=busy))
+
+
+@given(
+    st.tuples(_SHARES, _SHARES, _SHARES).map(sorted), st.tuples(_SHARES, _SHARES).map(sorted), st.floats(1e3, 1e9),
+    st.none() | st.floats(0, 1), st.booleans(),
+)  # fmt: skip
+def test_a_gain_is_an_interval_and_no_more_than_the_cpus_allow(
+    cost: list[float], parts: list[float], latency_ns: float, busy: float | None, frees_cpu: bool
+) -> None:
+    low, mean, high = cost
+    gain = removed(_server(latency_ns, busy), Share(mean, low, high), *parts, frees_cpu=frees_cpu)
+    assert 0 <= gain.low <= gain.mean + 1e-9 <= gain.high + 2e-9 and math.isfinite(gain.high)
+    if busy is not None and busy > 0.06 and not frees_cpu:
+        assert gain.high <= max(0.05, 1.05 / busy - 1) + 1e-9
+
+
+def test_the_gain_of_a_share_is_that_of_a_closed_loop() -> None:
+    # Half of the clients' time gone: twice the throughput.
+    gain = removed(_server(1e7, None), Share(0.5, 0.5, 0.5), 1.0)
+    assert gain.low == gain.high == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    ("condition", "columns"),
+    [
+        ("(v = $1)", ["v"]),
+        ("((a = $1) AND (b = $2))", ["a", "b"]),
+        ("((at > $1) AND (v = $2))", ["v", "at"]),
+        ("((at >= $1) AND (at < $2) AND (n > 3))", ["at"]),
+        ("((name)::text = ($1)::text)", ["name"]),
+        ('("Odd name" = 1)', ['"Odd name"']),
+        ("(t.v = $1)", ["v"]),
+        ("(lower(name) = $1)", []),
+        ("((a = 1) OR (b = 2))", []),
+        ("(note = 'a OR b')", ["note"]),
+        ("(a <> 1)", []),
+        ("(NOT done)", []),
+        ("", []),
+    ],
+)
+def test_columns_of_an_index_are_those_that_are_compared(condition: str, columns: list[str]) -> None:
+    assert filtered_columns(condition) == columns
+
+
+def test_sizes_are_read_and_written_as_the_server_does() -> None:
+    assert size_of("128MB") == 128 << 20 and size_of("1GB") == 1 << 30 and size_of("64kB") == 64 << 10
+    assert size_of("on") == size_of("") == 0
+    assert size_of(megabytes(300 << 20)) == 300 << 20
+
+
+def _comparison(ratio: float, low: float, high: float) -> Comparison:
+    return Comparison(60, 60, 100.0, 100.0 * ratio, ratio, low, high, 0.95, True, Verdict.UNKNOWN, 0.05, 0)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "outcome", "fits"),
+    [
+        (1.15, 1.10, 1.20, Outcome.VERIFIED, True),
+        # Surely more, and not worth a change.
+        (1.004, 1.001, 1.007, Outcome.NO_GAIN, True),
+        (1.10, 0.95, 1.25, Outcome.UNKNOWN, True),
+        (0.80, 0.75, 0.85, Outcome.WORSE, False),
+        (1.80, 1.70, 1.90, Outcome.VERIFIED, False),
+    ],
+)
+def test_a_verdict_follows_from_the_interval(
+    ratio: float, low: float, high: float, outcome: Outcome, fits: bool
+) -> None:
+    found = Verified(["x"], Action("nothing", _GAIN, "removed"), _comparison(ratio, low, high))
+    assert (found.outcome, found.is_as_predicted) == (outcome, fits)
+
+
+def test_what_was_not_measured_has_no_verdict() -> None:
+    found = Verified(["x"], Action("nothing", _GAIN, "removed"))
+    assert found.outcome is Outcome.NOT_MEASURED and found.is_as_predicted is None
+    assert found.as_json()["measured"] is None
+
+
+def _slow_commits(folder: Path) -> Observed:
+    waiting = {"kind": "client backend", "ours": 1.0, "state": "active", "wait_type": "IO", "wait": "WalSync",
+               "processes": 4.0, "looks": 10.0}  # fmt: skip
+    run = synthetic.make_run(folder, synthetic.plans([4], 1), lambda *_: 1000.0, sampled={"waits": [waiting]})
+    data = reading.read(run)
+    return Observed(data, data.trials)
+
+
+def test_an_action_that_weakens_durability_says_so(tmp_path: Path) -> None:
+    e = _slow_commits(tmp_path)
+    diagnosis = RunAnalysis(e.data).diagnosis
+    (finding,) = [f for f in diagnosis.findings if f.cause == "wal-flush"]
+    (action,) = [a for a in finding.actions if a.settings]
+    assert action.weakens_durability and "loses" in str(action.as_json()["price"])
+    # With fsync off a commit waits for nothing that could be spared.
+    assert [str(x.text) for x in action.lines if hasattr(x, "text")] == [
+        "ALTER SYSTEM SET synchronous_commit = 'off';", "SELECT pg_reload_conf();",
+    ]  # fmt: skip
+
+
+def test_the_first_action_of_each_finding_is_measured_before_second_ones(tmp_path: Path) -> None:
+    finding = RunAnalysis(_slow_commits(tmp_path).data).diagnosis.findings[0]
+    a, b, c, d = (Action("nothing", _GAIN, "removed", {name: "1"}) for name in "abcd")
+    two = Diagnosis([replace(finding, actions=[a, b]), replace(finding, cause="other", actions=[a, c, d])])
+    assert [list(x.action.settings) for x in verify.candidates(two, 10)] == [["a"], ["b"], ["c"], ["d"]]
+    assert [list(x.action.settings) for x in verify.candidates(two, 2)] == [["a"], ["b"]]
+
+
+def test_actions_together_keep_the_first_value_of_a_setting() -> None:
+    one = Action("memory", Share(0.1, 0.05, 0.2), "removed", {"work_mem": "8MB"}, ["CREATE INDEX ON t (v)"])
+    other = Action("disk", Share(0.3, 0.1, 0.5), "removed", {"work_mem": "4MB", "max_wal_size": "8GB"})
+    both = verify.merged([one, other])
+    assert both.settings == {"work_mem": "8MB", "max_wal_size": "8GB"} and both.sql == ["CREATE INDEX ON t (v)"]
+    assert both.gain.low == 0.1 and both.gain.high == pytest.approx(1.2 * 1.5 - 1)
+    assert not both.weakens_durability
