@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pgdyno.analysis.compare import Comparison, Verdict
-from pgdyno.diagnosis.action import Action, megabytes, removed, size_of
+from pgdyno.diagnosis.action import Action, megabytes, size_of
 from pgdyno.diagnosis.causes.missing_index import filtered_columns
 from pgdyno.diagnosis.explain import Diagnosis
+from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run import verify

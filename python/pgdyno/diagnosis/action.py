@@ -1,24 +1,16 @@
-"""An action: what a finding proposes, in a form that can be carried out, with the gain that it predicts."""
+"""An action: what a finding proposes, in a form that can be applied, with the gain that it predicts."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pgdyno import i18n
 from pgdyno.message import Message, Name, message
 from pgdyno.units import Share
 
-if TYPE_CHECKING:
-    from pgdyno.diagnosis.observed import Observed
-
-#: Shortest transaction, in ns: a round trip on one machine.
-_FLOOR_NS = 20e3
-#: CPUs that are measured as full may have this part left.
-_SLACK = 0.05
 #: Settings that a server takes over at its start only.
 _AT_START = {"shared_buffers", "wal_buffers", "huge_pages", "io_method", "max_connections"}
 _UNITS = {"": 1, "B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
@@ -71,7 +63,7 @@ class Action:
 
     @property
     def price_message(self) -> Message:
-        """What it costs otherwise."""
+        """The price of the action."""
         return message(f"price-{self.price}")
 
     @property
@@ -82,7 +74,7 @@ class Action:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What two actions have in common that are the same change."""
+        """Identity of the change: equal for two actions that do the same."""
         return (tuple(sorted(self.settings.items())), tuple(self.sql), self.clients, self.protocol)
 
     def as_json(self) -> dict[str, Any]:
@@ -101,26 +93,6 @@ class Action:
 
 def _quoted(value: str) -> str:
     return value.replace("'", "''")
-
-
-def removed(e: Observed, cost: Share, least: float, most: float = 1.0, *, frees_cpu: bool = False) -> Share:
-    """Return the gain of throughput if `least` to `most` of a cost goes.
-
-    In a closed loop, throughput is clients / latency: without the part c of the clients' time it is 1 / (1 - c) times
-    as high. Where waits go and the CPU time of a transaction stays (`frees_cpu` is False), the CPUs limit the gain to
-    1 / utilization.
-    """
-    low, high = _gain(e, cost.low * least), _gain(e, cost.high * most)
-    if not frees_cpu and (p := e.processors) is not None and p.share > 0:
-        bound = max(_SLACK, (1 + _SLACK) / p.share - 1)
-        low, high = min(low, bound / 2), min(high, bound)
-    # Between factors of the throughput, the middle is the geometric one.
-    return Share(math.sqrt((1 + low) * (1 + high)) - 1, low, high)
-
-
-def _gain(e: Observed, share: float) -> float:
-    part = min(max(share, 0.0), max(0.0, 1 - _FLOOR_NS / e.latency_ns) if e.latency_ns else 0.0)
-    return part / (1 - part)
 
 
 def size_of(text: str) -> int:

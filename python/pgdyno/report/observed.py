@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pgdyno.diagnosis import parts
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.parts import BusyStatement, Part
-from pgdyno.message import Message, Name, Text, listed, message
+from pgdyno.message import Message, Text, listed, message
 from pgdyno.model import EventKind
 from pgdyno.report import findings
-from pgdyno.report.cells import PERCENT, Table, cells, column
 from pgdyno.report.findings import Explained
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.units import Quantity
@@ -19,12 +18,11 @@ from pgdyno.units import Quantity
 _IDLE = 0.02
 #: Share of the busy time from which on a part is told.
 _TOLD = 0.05
-_STATEMENT = 200
 
 
 @dataclass(frozen=True)
 class ObservedAnswer:
-    """What an observation shows, in sentences and tables."""
+    """Answer of an observation, in sentences and tables."""
 
     #: First how busy it is, then with what.
     sentences: list[Text]
@@ -78,32 +76,3 @@ def _time(all_parts: list[Part]) -> list[Text]:
         message("observed-part", share=Quantity(p.share.mean, "share"), part=message(f"part-{p.name}")) for p in told
     ]
     return [message("observed-time", parts=listed(shown, "list"))]
-
-
-def statement_table(found: ObservedAnswer) -> Table:
-    """Return the table of the statements that take most of the busy time."""
-    rows = []
-    for s in found.statements:
-        wait = message("on-a-cpu") if not s.wait else Name(s.wait)
-        mostly = message("observed-mostly", wait=wait, share=Quantity(s.wait_share, "share"))
-        rows.append(cells([s.share, mostly, s.statement[:_STATEMENT]]))
-    columns = [
-        column("share", PERCENT, id="busy-share"),
-        column("mostly", id="mostly"),
-        column("statement", is_long=True),
-    ]
-    return Table("busy-statements", message("table-busy-statements"), columns, rows, [message("note-busy")], 1)
-
-
-def parts_table(found: ObservedAnswer) -> Table:
-    """Return the table of all parts of the busy time, with their bounds."""
-    rows = [
-        cells([message(f"part-{p.name}"), p.share.mean, p.share.low, p.share.high,
-               message("yes") if p.is_ruled_out else None])
-        for p in found.parts
-    ]  # fmt: skip
-    columns = [
-        column("part", id="part"), column("share", PERCENT, id="busy-share"), column("low", PERCENT, id="low"),
-        column("high", PERCENT, id="high"), column("ruled out", id="ruled-out"),
-    ]  # fmt: skip
-    return Table("busy-parts", message("table-busy-parts"), columns, rows, [message("note-busy-parts")], 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pgdyno import i18n
 from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.message import Message, Name, Text, counted, listed, message
-from pgdyno.report import client_time, heading, observed, resources, timeline
-from pgdyno.report.cells import Table
+from pgdyno.report import client_time, heading, resources, timeline
+from pgdyno.report.cells import PERCENT, Table, cells, column
 from pgdyno.report.charts import Chart
 from pgdyno.report.lead import Tile
 from pgdyno.report.observed import ObservedAnswer
@@ -16,12 +16,14 @@ from pgdyno.units import Quantity, Unit
 
 #: File in the run directory.
 FILE = "report.html"
+#: Characters of a statement that a table shows.
+_STATEMENT = 200
 
 
 def written(run: RunAnalysis, found: ObservedAnswer, lang: str) -> str:
     """Return the page as HTML."""
     first = [listed(found.sentences, "sentence"), *_limits(found)]
-    tables = [observed.statement_table(found), observed.parts_table(found)]
+    tables = [statement_table(found), parts_table(found)]
     details = [resources.statements(run), resources.devices(run), resources.processes(run), resources.locks(run)]
     return render(
         Page(
@@ -97,3 +99,32 @@ def _charts(run: RunAnalysis, lang: str) -> list[Chart]:
         title = message("chart-observed-time")
         found.append(Chart("timeline-1", title, message("chart-timeline-note"), figure))
     return found
+
+
+def statement_table(found: ObservedAnswer) -> Table:
+    """Return the table of the statements that take most of the busy time."""
+    rows = []
+    for s in found.statements:
+        wait = message("on-a-cpu") if not s.wait else Name(s.wait)
+        mostly = message("observed-mostly", wait=wait, share=Quantity(s.wait_share, "share"))
+        rows.append(cells([s.share, mostly, s.statement[:_STATEMENT]]))
+    columns = [
+        column("share", PERCENT, id="busy-share"),
+        column("mostly", id="mostly"),
+        column("statement", is_long=True),
+    ]
+    return Table("busy-statements", message("table-busy-statements"), columns, rows, [message("note-busy")], 1)
+
+
+def parts_table(found: ObservedAnswer) -> Table:
+    """Return the table of all parts of the busy time, with their bounds."""
+    rows = [
+        cells([message(f"part-{p.name}"), p.share.mean, p.share.low, p.share.high,
+               message("yes") if p.is_ruled_out else None])
+        for p in found.parts
+    ]  # fmt: skip
+    columns = [
+        column("part", id="part"), column("share", PERCENT, id="busy-share"), column("low", PERCENT, id="low"),
+        column("high", PERCENT, id="high"), column("ruled out", id="ruled-out"),
+    ]  # fmt: skip
+    return Table("busy-parts", message("table-busy-parts"), columns, rows, [message("note-busy-parts")], 1)

@@ -64,7 +64,9 @@ class Collecting:
         self._collection: Collection | None = None
         self._gaps: list[Text] = []
         longest = max(_LONGEST_S, run.duration_s / _MOST)
-        self._period_s = min(longest, max(_SHORTEST_S, run.duration_s / _SAMPLES))
+        # Of an observed server the counters give the intervals: they are read once a second.
+        shortest = _LONGEST_S if everybody else _SHORTEST_S
+        self._period_s = min(longest, max(shortest, run.duration_s / _SAMPLES))
         self._waits_per_s = run.waits_per_s
         # How long "steady" takes nobody knows.
         self._warmup_s = run.warmup_s if run.warmup_s != "steady" else 0.0

@@ -66,6 +66,8 @@ NAME = "observe"
 #: Seconds of an interval, at least, and intervals of an observation.
 _LEAST_S, _INTERVALS = 1.0, 60
 _STEP_S = 0.2
+#: Part of an interval that its samples must cover: they are not taken to the millisecond.
+_NEARLY = 0.7
 #: Seconds that an observation lasts at least, for its samples to tell anything.
 SHORTEST_S = 5.0
 _PRIVILEGE = """
@@ -123,7 +125,7 @@ class _Intervals:
         if not rows:
             return None
         start_ns, end_ns = rows[0][0], rows[-1][1]
-        if end_ns - start_ns < self._length_ns * 0.95 and not is_last:
+        if end_ns - start_ns < self._length_ns * _NEARLY and not is_last:
             return None
         self._next += len(rows)
         seconds = (end_ns - start_ns) / 1e9

@@ -227,7 +227,7 @@ def _continued(path: Path) -> Prepared:
 
 
 def recorded(path: Path, m: manifest.Manifest) -> Prepared:
-    """Return the experiment of the run in `path` as it was carried out, with its scripts.
+    """Return the experiment of the run in `path`, as the command line changed it, with its scripts.
 
     Raise UsageError if the manifest does not state how the run was made.
     """

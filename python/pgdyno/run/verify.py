@@ -68,7 +68,7 @@ _TAKEN = (
 
 
 class Outcome(Enum):
-    """What a measurement says of an action."""
+    """Verdict of a measurement on an action."""
 
     VERIFIED = "verified"
     WORSE = "worse"
@@ -162,7 +162,7 @@ class Verification:
 
     @property
     def differences(self) -> list[Message]:
-        """What the place does not have in common with the one that the run measured."""
+        """Differences between the place and the one that the run measured."""
         m, found = self._manifest, []
         if not m.managed:
             found.append(message("verify-another-server"))

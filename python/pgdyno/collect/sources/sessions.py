@@ -88,7 +88,7 @@ class Blockers:
     def __init__(
         self, conn: Connection, application: str, is_locked: Callable[[], bool], *, everybody: bool = False
     ) -> None:
-        """With `everybody`, sessions at their usual work are ours: see `Waits`."""
+        """Set up the source. With `everybody`, sessions at their usual work are ours: see `Waits`."""
         self._conn = conn
         self._application = application
         self._is_locked = is_locked

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.action import Action, removed, size_of
+from pgdyno.diagnosis.action import Action, size_of
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.message import Message, Name, message
 from pgdyno.units import Quantity

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.action import Action, removed
+from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Row
 from pgdyno.message import Name, message

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgdyno.diagnosis.action import Action, megabytes, removed, size_of
+from pgdyno.diagnosis.action import Action, megabytes, size_of
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.difference import whole_pages_share
 from pgdyno.diagnosis.finding import CLIENTS_TIME, THROUGHPUT, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting, shortened
 from pgdyno.diagnosis.recorded import Recorded

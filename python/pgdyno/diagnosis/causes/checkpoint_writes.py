@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.action import Action, removed
+from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans, fewer_checkpoints
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting
 from pgdyno.message import message

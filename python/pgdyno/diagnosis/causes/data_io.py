@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pgdyno.diagnosis.action import Action, megabytes, removed, size_of
+from pgdyno.diagnosis.action import Action, megabytes, size_of
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import dominant_share, setting
 from pgdyno.message import Message, Name, message

@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 
 from pgdyno.diagnosis import foreign, parts
-from pgdyno.diagnosis.action import Action, removed
+from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, TRANSACTION_TIME, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Row
@@ -46,7 +47,7 @@ def _judge(e: Observed) -> Finding | None:
         if thrown >= _ROWS and thrown / wanted >= _THROWN and share >= _SHARE:
             found.append((share, row, thrown, wanted))
     if not found:
-        return _of_tables(e) if e.is_observation else _hidden(e)
+        return _scanned_tables(e) if e.is_observation else _hidden(e)
     share, row, thrown, wanted = max(found, key=lambda f: f[0])
     return e.finding(
         CAUSE,
@@ -123,7 +124,7 @@ def _hidden(e: Observed) -> Finding | None:
     )  # fmt: skip
 
 
-def _of_tables(e: Observed) -> Finding | None:
+def _scanned_tables(e: Observed) -> Finding | None:
     """Judge the tables of an observed server, whose plans are not known, by their scans."""
     transactions = sum(r.trial.summary.committed for r in e.trials if r.trial.summary)
     running = e.running

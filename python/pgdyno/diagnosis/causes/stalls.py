@@ -29,7 +29,9 @@ def _judge(e: Observed) -> Finding | None:
             longest=Quantity(longest.seconds, "seconds"), level=Quantity(1 - longest.loss, "share"),
             seen=contrast.sentence(evidence),
         ),
-        Share(loss, 0.0, loss), THROUGHPUT, Confidence.MEDIUM if evidence else Confidence.LOW,
+        # Of an observed server the mix of statements may have changed.
+        Share(loss, 0.0, loss), THROUGHPUT,
+        Confidence.MEDIUM if evidence and not e.is_observation else Confidence.LOW,
         message("stalls-remedy"),
         [Fact("dips", len(found)), Fact("longest", longest.seconds * 1e9, "ns")],
     )  # fmt: skip

@@ -1,0 +1,33 @@
+"""Gains of throughput that actions predict: docs/math.md, Gains of actions."""
+
+from __future__ import annotations
+
+import math
+
+from pgdyno.diagnosis.observed import Observed
+from pgdyno.units import Share
+
+#: Shortest transaction, in ns: a round trip on one machine.
+_FLOOR_NS = 20e3
+#: CPUs that are measured as full may have this part left.
+_SLACK = 0.05
+
+
+def removed(e: Observed, cost: Share, least: float, most: float = 1.0, *, frees_cpu: bool = False) -> Share:
+    """Return the gain of throughput if `least` to `most` of a cost goes.
+
+    In a closed loop, throughput is clients / latency: without the part c of the clients' time it is 1 / (1 - c) times
+    as high. Where waits go and the CPU time of a transaction stays (`frees_cpu` is False), the CPUs limit the gain to
+    1 / utilization.
+    """
+    low, high = _gain(e, cost.low * least), _gain(e, cost.high * most)
+    if not frees_cpu and (p := e.processors) is not None and p.share > 0:
+        bound = max(_SLACK, (1 + _SLACK) / p.share - 1)
+        low, high = min(low, bound / 2), min(high, bound)
+    # Between factors of the throughput, the middle is the geometric one.
+    return Share(math.sqrt((1 + low) * (1 + high)) - 1, low, high)
+
+
+def _gain(e: Observed, share: float) -> float:
+    part = min(max(share, 0.0), max(0.0, 1 - _FLOOR_NS / e.latency_ns) if e.latency_ns else 0.0)
+    return part / (1 - part)
