@@ -29,8 +29,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=10, help="number of scenarios")
     parser.add_argument("--first", type=int, default=1000, help="seed of the first one")
+    parser.add_argument("--pairs", action="store_true", help="two troubles at a time")
     parser.add_argument("--json", type=Path, help="file for the results")
     args = parser.parse_args()
+    if args.pairs:
+        pairs(range(args.first, args.first + args.seeds))
+        return
     results = []
     print("| seed | workload | trouble | loss | named | first finding |\n|---|---|---|---|---|---|")
     for seed in range(args.first, args.first + args.seeds):
@@ -57,6 +61,27 @@ def main() -> None:
         if args.json:
             args.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     summarize(results)
+
+
+def pairs(seeds: range) -> None:
+    """Make two troubles at a time, and print which of them is named at all, and which is first."""
+    both = firsts = made = 0
+    print("| seed | workload | troubles | named | first finding |\n|---|---|---|---|---|")
+    for seed in seeds:
+        one, other, scenario = blind.draw_pair(seed)
+        if (scenario.quota or scenario.server_cpus) and (why := causes.no_cgroups()):
+            print(f"| {seed} | {one.workload} | {why} | | |", flush=True)
+            continue
+        with tempfile.TemporaryDirectory(prefix="pgdyno-blind-") as folder:
+            found = causes.explained(scenario, Path(folder)).findings
+        named = [d.trouble.name for d in (one, other) if d.trouble and any(map(d.is_named, found))]
+        made += 1
+        both += len(named) == 2
+        firsts += bool(found) and (one.is_named(found[0]) or other.is_named(found[0]))
+        troubles = " and ".join(d.trouble.name for d in (one, other) if d.trouble)
+        first = f"{found[0]['cause']} {found[0]['cost']['mean']:.0%} {found[0]['sentence'][:90]}" if found else "–"
+        print(f"| {seed} | {one.workload} | {troubles} | {', '.join(named) or 'none'} | {first} |", flush=True)
+    print(f"\n{made} pairs: both named in {both}, one of them first in {firsts}")
 
 
 def summarize(results: list[dict[str, object]]) -> None:

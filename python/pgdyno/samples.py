@@ -377,6 +377,17 @@ class Functions:
 
 
 @dataclass(frozen=True, slots=True)
+class Canary:
+    """Fixed pieces of work before and after the trial: medians in ns (-1: not measured), and the share of lost time."""
+
+    at: str
+    cpu_ns: float
+    stalled: float
+    sync_ns: float
+    loopback_ns: float
+
+
+@dataclass(frozen=True, slots=True)
 class WaitProfile:
     """Waits during the trial as pg_wait_sampling counted them."""
 
@@ -453,13 +464,16 @@ SAMPLES: dict[str, type] = {
     "io": Io,
     "statements": Statements,
     "functions": Functions,
+    "canary": Canary,
     "wait_profile": WaitProfile,
     "buffers": Buffers,
     "plans": Plans,
     "definitions": Definitions,
 }
 #: Sources whose rows cover the whole trial and have no times.
-WHOLE = {"tables", "indexes", "io", "statements", "functions", "wait_profile", "buffers", "plans", "definitions"}
+WHOLE = {
+    "tables", "indexes", "io", "statements", "functions", "canary", "wait_profile", "buffers", "plans", "definitions",
+}  # fmt: skip
 #: Columns that every other row has: its time in nanoseconds since the load began.
 TIMES = ("start_ns", "end_ns")
 

@@ -263,3 +263,42 @@ def test_a_crash_and_a_reload_are_told_with_their_times(tmp_path: Path) -> None:
     for source in ("waits", "counters", "processes"):
         again = [r for r in data.samples[number, source] if start + r["start_ns"] / 1e9 > at["connection made again"]]
         assert len(again) >= 3, source
+
+
+_TRIGGER = r"""
+name = "trigger"
+title = "A trigger that takes its time"
+[dataset]
+kind = "sql"
+setup = ["create table t (id int primary key, v int)", "insert into t select i, 0 from generate_series(1, 100) i",
+  "create function nap() returns trigger language plpgsql as 'begin perform pg_sleep(0.005); return new; end'",
+  "create trigger nap before update on t for each row execute function nap()"]
+[workloads.w]
+[[workloads.w.scripts]]
+text = '''
+\set id random(1, 20) + 20 * :client_id
+UPDATE t SET v = v + 1 WHERE id = :id;
+'''
+[axes]
+clients = [2]
+[run]
+duration_s = 2
+warmup_s = 1.5
+repetitions = 1
+"""
+
+
+def test_time_within_a_trigger_is_counted_and_named(tmp_path: Path) -> None:
+    file = tmp_path / "trigger.toml"
+    file.write_text(_TRIGGER)
+    done = pgdyno("run", file, "--runs", tmp_path / "runs", "--quiet")
+    assert done.code in (0, 1), done.err
+    (run,) = (tmp_path / "runs").iterdir()
+    data = reading.read(run)
+    (row,) = data.samples[1, "functions"]
+    assert row["function"] == "public.nap()" and row["calls"] > 20 and row["ms"] / row["calls"] > 5
+    found = json.loads((run / "findings.json").read_text())
+    assert "function public.nap() takes" in next(f["sentence"] for f in found if f["cause"] == "other-waits")
+    # What is counted in the warm-up is not counted any more while it is measured.
+    with (run / "server.log").open() as log:
+        assert 'parameter "track_functions" removed' in log.read()

@@ -65,7 +65,7 @@ def make_run(
     manifest: dict[str, Any] | None = None,
     seed: int = 1,
     sampled: Mapping[str, Sequence[dict[str, Any]] | Callable[[int], Sequence[dict[str, Any]]]] | None = None,
-    totals: Mapping[str, Sequence[dict[str, Any]]] | None = None,
+    totals: Mapping[str, Sequence[dict[str, Any]] | Callable[[TrialPlan], Sequence[dict[str, Any]]]] | None = None,
     events: Sequence[tuple[float, str, str]] = (),
     warmup: int = 0,
     latency_ns: int = 200_000,
@@ -112,7 +112,7 @@ def make_run(
             for source, rows in (sampled or {}).items():
                 writer.samples(source, begin, begin + round(seconds * 1e9), list(rows(i) if callable(rows) else rows))
         for source, whole in (totals or {}).items():
-            writer.totals(source, list(whole))
+            writer.totals(source, list(whole(plan) if callable(whole) else whole))
         for at, kind, text in events:
             writer.event(round(at * 1e9), kind, Name(text))
         mean = sum(rates) / len(rates)

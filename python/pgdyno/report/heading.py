@@ -7,12 +7,14 @@ from collections import Counter
 from dataclasses import dataclass
 
 from pgdyno.analysis.series import is_trend
+from pgdyno.judge.canaries import host_changes
 from pgdyno.message import Argument, Message, Name, Text, listed, message
 from pgdyno.model import WRONG, Caveat, Key, TrialRecord
 from pgdyno.report.names import trials_of
 from pgdyno.store.manifest import Manifest, Place
 from pgdyno.store.reading import RunData
 from pgdyno.store.texts import english
+from pgdyno.units import Quantity
 
 GIB = 1024**3
 
@@ -126,7 +128,24 @@ def caveats(data: RunData) -> list[CaveatText]:
     if _fits_in_memory(m):
         counts[Caveat.FITS_IN_MEMORY] = len(data.trials)
     ordered = sorted(counts.items(), key=lambda x: x[0] not in WRONG)
-    return [CaveatText(c.message, c.advice, trials_of(n, len(data.trials)), c in wrong) for c, n in ordered]
+    found = [CaveatText(c.message, c.advice, trials_of(n, len(data.trials)), c in wrong) for c, n in ordered]
+    return [*found, *_host_changes(data)]
+
+
+def _host_changes(data: RunData) -> list[CaveatText]:
+    """Return a caveat for each figure of the machine that was not the same in all trials."""
+    return [
+        CaveatText(
+            message(
+                "caveat-host", figure=message(f"canary-{c.figure.removesuffix('_ns')}"),
+                ratio=Quantity(c.ratio, "change"),
+            ),
+            message("caveat-host-remedy"),
+            trials_of(len(c.trials), len(data.trials)),
+            is_wrong=False,
+        )
+        for c in host_changes(data)
+    ]  # fmt: skip
 
 
 def drifting(data: RunData) -> list[int]:

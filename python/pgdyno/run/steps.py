@@ -8,7 +8,7 @@ import psycopg
 
 from pgdyno import _core
 from pgdyno.cluster import administration
-from pgdyno.collect import activity, processes
+from pgdyno.collect import activity, canary, processes
 from pgdyno.collect.others import others_at_work, words_for
 from pgdyno.errors import PgdynoError, reason
 from pgdyno.load.dataset import Dataset
@@ -19,11 +19,13 @@ from pgdyno.run.collecting import Collecting
 from pgdyno.run.site import Site
 from pgdyno.run.standbys import BesideStandbys
 from pgdyno.spec.experiment import Run
-from pgdyno.stream.events import Happened, Noted
+from pgdyno.stream.events import Happened, Noted, TotalsRead
 from pgdyno.stream.stream import TrialStream
 
 #: Seconds that the server may take to report its counters.
 PATIENCE_S = 5.0
+#: Seconds of a trial from which on the machine is measured before and after it.
+_CANARY_S = 5.0
 #: A gap of both trials of a duet on one server.
 
 
@@ -59,6 +61,8 @@ class TrialSteps:
         self._checks = checks
         self._memory = _Memory(site)
         self._is_shared = False
+        #: Figures of the machine before the load; None: no canaries.
+        self._canary: canary.Row | None = None
         #: The other side of a duet on the same server: one check of the data is both sides' check.
         self._checked_with: TrialSteps | None = None
 
@@ -70,6 +74,8 @@ class TrialSteps:
     def before_load(self) -> None:
         """Start what is collected beside the load."""
         self.on_interval()
+        if self._sings:
+            self._canary = canary.measure("before", self._data_folder)
         self._collecting.begin()
         if self._standbys is not None:
             self._standbys.begin()
@@ -104,9 +110,22 @@ class TrialSteps:
         if self._is_shared:
             self._gap(message("gap-shared-server"))
         self._collecting.end(attributable=not self._is_shared)
+        if self._canary is not None:
+            after = canary.measure("after", self._data_folder)
+            self._trial.emit(TotalsRead("canary", [self._canary, after]))
         if self._checks and isinstance(self._site.dataset, Dataset):
             self._check(self._site.dataset)
         return found
+
+    @property
+    def _sings(self) -> bool:
+        """Return True if canaries are worth their time: beside a short trial they would be much of it."""
+        return "machine" in self._run.collect and self._run.duration_s >= _CANARY_S
+
+    @property
+    def _data_folder(self) -> Path | None:
+        """Folder on the storage of the data; None: it is not pgdyno's."""
+        return self._site.cluster.base if self._site.cluster is not None else None
 
     def _check(self, dataset: Dataset) -> None:
         if self._is_shared and self._checked_with is None:

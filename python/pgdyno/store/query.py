@@ -215,7 +215,7 @@ def _views(db: duckdb.DuckDBPyConnection, scratch: Path, searches: list[dict[str
 SAMPLED = (
     "machine", "cores", "devices", "processes", "quota", "network", "counters", "snapshots", "standbys", "slots",
     "progress", "locks", "sizes", "softirqs", "waits", "commands", "wait_statements", "blockers", "tables", "indexes",
-    "io", "statements", "functions", "wait_profile", "buffers", "plans", "definitions",
+    "io", "statements", "functions", "canary", "wait_profile", "buffers", "plans", "definitions",
 )  # fmt: skip
 
 
