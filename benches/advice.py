@@ -128,7 +128,7 @@ def verified(a: Advised, folder: Path, budget: str) -> tuple[list[str], list[dic
     with a.place() as place:
         file = folder / "advice.toml"
         file.write_text(experiment_of(a, place))
-        common = {"env": environment(), "capture_output": True, "text": True, "check": False}
+        common: dict[str, Any] = {"env": environment(), "capture_output": True, "text": True, "check": False}
         argv: list[str] = [str(PGDYNO), "run", str(file), "--runs", str(folder), "--quiet"]
         done = subprocess.run(argv, **common)
         runs = sorted(folder.glob("*/manifest.json"))
@@ -159,9 +159,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="pgdyno-advice-") as folder:
             found, actions = verified(a, Path(folder), args.budget)
         results.append({"made": a.name, "cause": a.cause, "findings": found, "actions": actions})
-        for x in actions or [None]:
-            row = [a.name, found[0] if found else "–", *(_shown(x) if x else ("–", "", "", ""))]
-            print(f"| {' | '.join(row)} |", flush=True)
+        shown = [_shown(x) for x in actions] or [("–", "", "", "")]
+        for line in shown:
+            print(f"| {' | '.join((a.name, found[0] if found else '–', *line))} |", flush=True)
         if args.json:
             args.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     _summarize(results)

@@ -108,6 +108,8 @@ def test_a_lesser_role_gets_named_gaps(trusting: Server, tmp_path: Path) -> None
         done = pgdyno("observe", "--target", conninfo, "--for", "5", "--runs", tmp_path / "runs", "--json")
     assert done.code == 0, done.err
     assert any("pg_monitor" in gap for gap in done.json["gaps"])
+    # What is not seen is not idle.
+    assert done.json["tps"] > 10 and "cannot be seen" in done.json["answer"][0]
 
 
 def test_an_idle_database_is_said_to_be_idle(trusting: Server, tmp_path: Path) -> None:

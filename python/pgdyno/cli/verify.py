@@ -54,6 +54,7 @@ def main(request: VerifyRequest) -> int:
     group = _group(analysis, request)
     chosen = verify.candidates(analysis.diagnosis_of(group), request.top)
     errors, say = console.errors(), i18n.writer(lang)
+    exit_code = EXIT_OK
     results: list[Verified] = []
     notes: list[Message] = []
     if chosen:
@@ -67,6 +68,7 @@ def main(request: VerifyRequest) -> int:
                 lambda: stream_for(errors, quiet=request.json_output, lang=lang),
                 lambda m: errors.print(Text(say(m), style="bold"), soft_wrap=True),
             )
+            exit_code = verification.exit_code
     if request.json_output:
         as_json.write(
             {
@@ -75,7 +77,7 @@ def main(request: VerifyRequest) -> int:
                 "actions": [r.as_json() for r in results],
             }
         )
-        return EXIT_OK
+        return exit_code
     out = console.output()
     out.print(Text(say(findings.explained([], [group], None)[0].title), style="bold"))
     if not results:
@@ -83,7 +85,7 @@ def main(request: VerifyRequest) -> int:
         return EXIT_OK
     _print(results, notes, out, lang)
     errors.print(say(message("verify-recorded", path=Name(str(request.run / verify.FILE)))), soft_wrap=True)
-    return EXIT_OK
+    return exit_code
 
 
 def _group(analysis: RunAnalysis, request: VerifyRequest) -> Group:

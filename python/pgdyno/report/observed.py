@@ -59,6 +59,10 @@ def answer(run: RunAnalysis) -> ObservedAnswer | None:
 
 def _busy(e: Observed) -> list[Text]:
     seconds = sum(r.seconds for r in e.trials)
+    if any(isinstance(gap, Message) and gap.id == "gap-no-pg-monitor" for gap in e.manifest.gaps):
+        # What is not seen is not idle.
+        tps = Quantity(e.tps, "rate4")
+        return [message("observed-unseen", time=Quantity(seconds, "duration"), sessions=e.clients, tps=tps)]
     if e.busy_clients < _IDLE:
         return [message("observed-idle", time=Quantity(seconds, "duration"), sessions=e.clients)]
     busy = message(

@@ -23,7 +23,7 @@ from pgdyno.cluster import binaries, versions
 from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.diagnosis.finding import Finding
-from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM, SpecError, UsageError, msg
+from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_SIGTERM, SpecError, UsageError, msg
 from pgdyno.figures import COMPARED
 from pgdyno.judge import duets
 from pgdyno.judge.compared import Pair, compared
@@ -153,6 +153,8 @@ class Verification:
 
     def __init__(self, analysis: RunAnalysis, group: Group, path: Path, runs: Path, dump: Path | None = None) -> None:
         self._manifest = analysis.data.manifest
+        #: Other than 0 if a signal has ended it.
+        self.exit_code = EXIT_OK
         self._path = path
         self._prepared = replace(recorded(path, self._manifest), runs=runs)
         self._configuration = _configuration_of(self._prepared, group)
@@ -191,6 +193,7 @@ class Verification:
             results.append(done)
             self._record(results)
             if exit_code in (EXIT_SIGINT, EXIT_SIGTERM):
+                self.exit_code = exit_code
                 rest = [
                     Verified([x.finding.cause], x.action, reason=message("verify-stopped")) for x in chosen[number:]
                 ]
@@ -308,6 +311,8 @@ class Verification:
             slice_s = min(2.0, max(0.25, duration / 60))
             data["run"] |= {"slice_s": slice_s, "interval_s": slice_s}
         data |= {
+            # A history of the run's name is of runs alone.
+            "name": f"{experiment.name[:52]}-verify",
             "title": i18n.text(message("verify-title", action=_shown(action))), "title_zh": "", "note": "",
             "note_zh": "", "source": "", "targets": targets, "dataset": None, "datasets": {"data": self._dataset},
             "workloads": {c.workload: data["workloads"][c.workload]}, "axes": axes, "storage": None,

@@ -820,6 +820,7 @@ load-page-method = One load: a single value, so its spread is not known. Speed: 
 
 title-observed = Observation of a running server
 observed-busy = Observed for { $time }: { $busy } sessions busy on average, of { $sessions } connected; { $tps } commits/s, { $latency } of session time per commit.
+observed-unseen = Observed for { $time }: { $sessions } sessions connected, { $tps } commits/s. What they do cannot be seen: the role lacks pg_monitor.
 observed-idle = Observed for { $time }: the database is idle; { $sessions } sessions are connected.
 observed-time = Busy time: { $parts }.
 observed-part = { $share } { $part }

@@ -820,6 +820,7 @@ load-page-method = 一次加载：单个数值，离散程度未知。速度：�
 
 title-observed = 对运行中服务器的观察
 observed-busy = 观察了 { $time }：平均 { $busy } 个会话繁忙（已连接 { $sessions } 个）；每秒 { $tps } 次提交，每次提交占用会话时间 { $latency }。
+observed-unseen = 观察了 { $time }：已连接 { $sessions } 个会话，每秒 { $tps } 次提交。看不到它们在做什么：该角色没有 pg_monitor。
 observed-idle = 观察了 { $time }：数据库空闲；已连接 { $sessions } 个会话。
 observed-time = 繁忙时间：{ $parts }。
 observed-part = { $share } { $part }
