@@ -23,7 +23,6 @@ from tests.support.folders import reachable
 from tests.support.pgbouncer import PGBOUNCER, pgbouncer
 from tests.support.schemas import target_of
 from tests.support.server import DEBIAN_15, Server
-from tests.support.tells import tells
 
 _UPDATE = "\\set id random(1, 1000)\nUPDATE t SET v = v + 1 WHERE id = :id;\n"
 
@@ -82,9 +81,7 @@ def test_commits_are_those_of_the_load_and_nothing_is_changed(trusting: Server, 
     assert done.json["tps"] == pytest.approx(310, rel=0.15)
     assert done.json["sessions"] >= 2 and 0 < done.json["busy_sessions"] < 2
     assert max(sessions) == 1
-    assert [s["statement"] for s in done.json["statements"]][:1] == ["UPDATE t SET v = v + … WHERE id = …;"] or tells(
-        done.json["statements"][0]["statement"], "UPDATE t SET"
-    )
+    assert any(s["statement"].startswith("UPDATE t SET") for s in done.json["statements"])
     data = reading.read(Path(done.json["path"]))
     assert data.manifest.observed and data.trials[0].state == "finished"
     # The page of a record can be written again, and explain reads it as any run.
@@ -142,16 +139,8 @@ def test_it_observes_older_versions(tmp_path: Path) -> None:
 
 def test_an_observation_that_is_stopped_is_kept(trusting: Server, tmp_path: Path) -> None:
     with _working(trusting, tmp_path, 25):
-        argv = [
-            str(PGDYNO),
-            "observe",
-            "--target",
-            trusting.conninfo(),
-            "--for",
-            "60",
-            "--runs",
-            str(tmp_path / "runs"),
-        ]
+        runs = str(tmp_path / "runs")
+        argv = [str(PGDYNO), "observe", "--target", trusting.conninfo(), "--for", "60", "--runs", runs]
         process = subprocess.Popen(
             argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
         )  # fmt: skip
