@@ -14,6 +14,8 @@ import psycopg
 import pytest
 from pgdyno.cluster import administration
 from pgdyno.collect import catalog
+from pgdyno.replication import build
+from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.store import reading
 
 from tests.support import observed
@@ -135,6 +137,40 @@ def test_it_observes_older_versions(tmp_path: Path) -> None:
         done = pgdyno("observe", "--target", s.conninfo(), "--for", "5", "--runs", tmp_path / "runs", "--json")
     assert done.code == 0, done.err
     assert done.json["busy_sessions"] > 0 and done.json["statements"] and done.json["tps"] > 10
+
+
+@pytest.mark.slow
+def test_it_observes_a_standby() -> None:
+    with reachable() as base:
+        small = ("--set", "shared_buffers=32MB", "--set", "min_wal_size=80MB")
+        done = pgdyno("cluster", "create", base / "c", "--standbys", 1, *small)
+        assert done.code == 0, done.err
+        try:
+            cluster = ReplicatedCluster(base / "c")
+            (standby,) = cluster.others(cluster.primary)
+            conninfo = cluster.target_of(standby).conninfo
+            stop = threading.Event()
+
+            def read() -> None:
+                with psycopg.connect(conninfo, autocommit=True, application_name="reader") as conn:
+                    while not stop.is_set():
+                        conn.execute("select sum(i) from generate_series(1, 20000) i")
+
+            reader = threading.Thread(target=read)
+            reader.start()
+            env = environment(PGPASSWORD=str(cluster.target_of(standby).password))
+            target = (
+                f"host={standby.address} port={standby.port} user={cluster.target_of(standby).user} dbname=postgres"
+            )
+            argv = ("observe", "--target", target, "--for", "6", "--runs", base / "runs", "--json")
+            done = pgdyno(*argv, env=env)
+            stop.set()
+            reader.join()
+        finally:
+            build.destroy(ReplicatedCluster(base / "c"))
+    assert done.code == 0, done.err
+    assert done.json["tps"] > 1 and done.json["busy_sessions"] > 0.2
+    assert "generate_series" in done.json["statements"][0]["statement"]
 
 
 def test_an_observation_that_is_stopped_is_kept(trusting: Server, tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ from pgdyno.units import Quantity
 
 #: Findings, statements and gaps that the terminal shows; the page has all.
 _FINDINGS, _STATEMENTS, _GAPS = 4, 5, 4
+#: Characters of a wait with its share.
+_MOSTLY = 26
 
 
 @dataclass(frozen=True)
@@ -140,8 +142,8 @@ def show(found: ObservedAnswer, out: Console, lang: str) -> None:
 def _statements(found: ObservedAnswer, lang: str) -> Table:
     say = i18n.writer(lang)
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(say(message("column-busy-share")), justify="right", no_wrap=True)
-    table.add_column(say(message("column-mostly")), no_wrap=True)
+    table.add_column(say(message("column-busy-share")), justify="right", no_wrap=True, min_width=9)
+    table.add_column(say(message("column-mostly")), no_wrap=True, min_width=_MOSTLY)
     table.add_column(say(message("column-statement")), overflow="ellipsis", no_wrap=True)
     for s in found.statements[:_STATEMENTS]:
         wait: Message | Name = message("on-a-cpu") if not s.wait else Name(s.wait)

@@ -56,8 +56,9 @@ def chart(r: Recorded, say: Say) -> Figure | None:
     tps, p99 = say(message("axis-tps")), say(message("axis-p99"))
     panels = [
         _panel(x, Axis(tps, form="si"), [*marks, *_dotted(_every_interval(r, zero), "TPS")], list(events.values())),
-        _panel(x, Axis(p99), [*marks, Line(_tail(r, zero), "p99", width=1.3)]),
     ]
+    if any(i.p99_ns for i in r.intervals):
+        panels.append(_panel(x, Axis(p99), [*marks, Line(_tail(r, zero), "p99", width=1.3)]))
     if heat := _heat(r, zero, say):
         panels.append(_panel(x, Axis(say(message("axis-latency")), "log"), heat))
     if clients := waits(r, zero, say):
