@@ -115,6 +115,7 @@ def test_an_idle_database_is_said_to_be_idle(trusting: Server, tmp_path: Path) -
     done = pgdyno("observe", "--target", trusting.conninfo(), "--for", "5", "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
     assert "idle" in done.json["answer"][0] and done.json["findings"] == []
+    assert done.json["seconds"] > 2
 
 
 @pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer")
@@ -128,6 +129,22 @@ def test_it_goes_through_a_pooler(trusting: Server, tmp_path: Path) -> None:
         done = pgdyno("observe", "--target", conninfo, "--for", "5", "--runs", tmp_path / "runs", "--json")
     assert done.code == 0, done.err
     assert done.json["busy_sessions"] > 0 and done.json["statements"]
+
+
+@pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer")
+def test_functions_of_the_database_owner_are_not_called_through_a_pooler(trusting: Server, tmp_path: Path) -> None:
+    """A search path that puts the owner's schema first would run the owner's functions with the observer's rights."""
+    trusting.sql("create schema evil; create table evil.called (by text)")
+    trusting.sql(
+        "create function evil.pg_stat_get_activity(int) returns setof record language plpgsql as $$ begin "
+        "insert into evil.called values ('observer'); return; end $$"
+    )
+    trusting.sql("alter database postgres set search_path = evil, pg_catalog")
+    with reachable() as folder, pgbouncer(folder, f"host=127.0.0.1 port={trusting.port}", "transaction") as port:
+        conninfo = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
+        done = pgdyno("observe", "--target", conninfo, "--for", "5", "--runs", tmp_path / "runs", "--json")
+    assert done.code == 0, done.err
+    assert trusting.sql("select * from evil.called") == []
 
 
 @pytest.mark.slow

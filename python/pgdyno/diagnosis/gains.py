@@ -18,11 +18,12 @@ def removed(e: Observed, cost: Share, least: float, most: float = 1.0, *, frees_
 
     In a closed loop, throughput is clients / latency: without the part c of the clients' time it is 1 / (1 - c) times
     as high. Where waits go and the CPU time of a transaction stays (`frees_cpu` is False), the CPUs limit the gain to
-    1 / utilization.
+    1 / utilization; `utilization` is that of the server and the client, of the CPUs that others leave.
     """
     low, high = _gain(e, cost.low * least), _gain(e, cost.high * most)
-    if not frees_cpu and (p := e.processors) is not None and p.share > 0:
-        bound = max(_SLACK, (1 + _SLACK) / p.share - 1)
+    if not frees_cpu and (p := e.processors) is not None and (ours := (p.server + p.client) / p.cores) > 0:
+        free = max(0.0, 1 - max(0.0, p.share - ours))
+        bound = max(_SLACK, (1 + _SLACK) * free / ours - 1)
         low, high = min(low, bound / 2), min(high, bound)
     # Between factors of the throughput, the middle is the geometric one.
     return Share(math.sqrt((1 + low) * (1 + high)) - 1, low, high)

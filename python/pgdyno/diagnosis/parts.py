@@ -12,7 +12,7 @@ from pgdyno.units import Share
 
 #: Share of the busy time below which a part is ruled out as what limits a server.
 NEGLIGIBLE = 0.05
-#: Of samples none of which shows something, its share is below 3 / n with 95% confidence (rule of three).
+#: Of n sightings none of which shows something, its share is below 3 / n with 95% confidence (rule of three).
 _NONE_OF = 3.0
 _TEMPORARY = ("IO:BufFileRead", "IO:BufFileWrite", "IO:BufFileTruncate")
 _WAL = (*wal_flush.WAITS, *wal_insert.WAITS)
@@ -53,7 +53,7 @@ class Part:
 
 def parts(e: Observed) -> list[Part]:
     """Return all parts of the busy time, the largest first; empty if nothing was sampled."""
-    looks = _looks(e)
+    sightings = _sightings(e)
     assigned: dict[Wait, str] = {}
 
     def is_of(name: str) -> Callable[[Wait], bool]:
@@ -69,16 +69,26 @@ def parts(e: Observed) -> list[Part]:
         share = e.time_share(is_of(name))
         if share is None:
             return []
-        # Where it was seen in few looks, their spread tells less than their number.
-        high = max(share.high, share.mean + _NONE_OF / looks) if looks else 1.0
+        # Where it was hardly seen, the spread of the samples tells less than their number.
+        high = max(share.high, share.mean + _NONE_OF / sightings) if sightings else 1.0
         found.append(Part(name, Share(share.mean, share.low, min(1.0, high))))
     return sorted(found, key=lambda p: -p.share.mean)
 
 
-def _looks(e: Observed) -> float:
-    """Return the number of looks at the server's processes."""
-    by_sample = {(n, row["start_ns"]): row["looks"] for n, r in enumerate(e.trials) for row in r.rows("waits")}
-    return float(sum(by_sample.values()))
+def _sightings(e: Observed) -> float:
+    """Return the number of times that a busy client was seen, at most one for each look.
+
+    Sessions that are seen at one look are not independent.
+    """
+    looks: dict[tuple[int, int], float] = {}
+    busy: dict[tuple[int, int], float] = {}
+    for number, r in enumerate(e.trials):
+        for row in r.rows("waits"):
+            key = (number, row["start_ns"])
+            looks[key] = float(row["looks"])
+            if row["ours"] and row["state"] != "idle":
+                busy[key] = busy.get(key, 0.0) + float(row["processes"])
+    return sum(min(1.0, n) * looks[key] for key, n in busy.items())
 
 
 @dataclass(frozen=True)

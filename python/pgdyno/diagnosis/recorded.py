@@ -75,8 +75,11 @@ class Recorded:
 
         The load of an observed server differs by itself. Commits per busy session tell how fast the server is.
         """
-        found = [r for r in self.data.series[self.trial.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns]
-        return at_one_load(found) if self.is_observation else found
+        return at_one_load(self._measured) if self.is_observation else self._measured
+
+    @cached_property
+    def _measured(self) -> list[IntervalRow]:
+        return [r for r in self.data.series[self.trial.plan.number] if r.phase == "measure" and r.end_ns > r.start_ns]
 
     @property
     def is_observation(self) -> bool:
@@ -86,7 +89,7 @@ class Recorded:
     @cached_property
     def window(self) -> tuple[int, int]:
         """The measurement, in nanoseconds since the load began."""
-        rows = self.intervals
+        rows = self._measured
         return (rows[0].start_ns, rows[-1].end_ns) if rows else (0, 0)
 
     @property

@@ -88,17 +88,19 @@ def compared(
     per_start: bool = False,
     also: Sequence[Group] = (),
     shared: float = 0.0,
+    level: float | None = None,
 ) -> list[Row]:
     """Compare the figures of pairs; return rows by pair, then by figure.
 
     A figure that one side does not have has no row. `seconds` is the duration of a trial. `also` holds other groups,
-    which only show the spread between units. `shared` has the same meaning as for analysis.compare.
+    which only show the spread between units. `shared` has the same meaning as for analysis.compare. `level` is that of
+    each interval; None: 95% for all rows together.
 
     With `per_start` the units are starts of the server. The common part of repetitions says nothing about the next
     start.
     """
     found = _with_figures(pairs, figures)
-    level = level_for(sum(len(of) for of in found.values()))
+    level = level_for(sum(len(of) for of in found.values())) if level is None else level
     rows: dict[tuple[int, str], Row] = {}
     for figure in figures:
         of = found[figure.name]

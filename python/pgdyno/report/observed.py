@@ -14,8 +14,8 @@ from pgdyno.report.findings import Explained
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.units import Quantity
 
-#: Busy sessions below which a database is idle.
-_IDLE = 0.02
+#: Busy sessions and commits per second, below which a database is idle.
+_IDLE, _QUIET = 0.02, 2.0
 #: Share of the busy time from which on a part is told.
 _TOLD = 0.05
 
@@ -63,7 +63,7 @@ def _busy(e: Observed) -> list[Text]:
         # What is not seen is not idle.
         tps = Quantity(e.tps, "rate4")
         return [message("observed-unseen", time=Quantity(seconds, "duration"), sessions=e.clients, tps=tps)]
-    if e.busy_clients < _IDLE:
+    if e.busy_clients < _IDLE and e.tps < _QUIET:
         return [message("observed-idle", time=Quantity(seconds, "duration"), sessions=e.clients)]
     busy = message(
         "observed-busy", time=Quantity(seconds, "duration"), sessions=e.clients, busy=Quantity(e.busy_clients, "two"),

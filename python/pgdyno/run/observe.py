@@ -70,9 +70,8 @@ _STEP_S = 0.2
 _NEARLY = 0.7
 #: Seconds that an observation lasts at least, for its samples to tell anything.
 SHORTEST_S = 5.0
-_PRIVILEGE = """
-select pg_has_role(current_user, 'pg_monitor', 'member') or (select rolsuper from pg_roles where rolname = current_user)
-"""
+#: What pg_stat_activity itself asks.
+_PRIVILEGE = "select pg_has_role('pg_read_all_stats', 'usage')"
 _SESSIONS = """
 select count(*) from pg_stat_activity
 where backend_type = 'client backend' and datname = current_database() and application_name <> 'pgdyno admin'"""
@@ -194,6 +193,8 @@ class Observer:
             facts, missing = server.describe(conn)
             if administration.is_pooled(conn):
                 facts["pooler"] = "a connection pooler"
+                # The server sees the pooler's address.
+                facts["same_machine"] = bool(facts.get("same_machine")) and self._target.is_local
             try:
                 row = conn.execute(_PRIVILEGE).fetchone()
                 if row is not None and not row[0]:

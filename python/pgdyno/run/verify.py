@@ -8,6 +8,7 @@ in trials that alternate. Nothing is changed on the server that the run measured
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +21,8 @@ from pydantic import ValidationError
 from pgdyno import i18n
 from pgdyno.analysis.compare import Comparison
 from pgdyno.cluster import binaries, versions
-from pgdyno.diagnosis.action import Action
+from pgdyno.collect import host
+from pgdyno.diagnosis.action import Action, megabytes, size_of
 from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.diagnosis.finding import Finding
 from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_SIGTERM, SpecError, UsageError, msg
@@ -29,6 +31,7 @@ from pgdyno.judge import duets
 from pgdyno.judge.compared import Pair, compared
 from pgdyno.judge.groups import Group
 from pgdyno.message import Message, Name, Text, message
+from pgdyno.model import Caveat
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.plan import Configuration
 from pgdyno.run.prepared import Prepared, recorded
@@ -37,6 +40,7 @@ from pgdyno.run.session import run_experiment
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.load import mistakes, wording
 from pgdyno.stream.stream import RunStream
+from pgdyno.units import Quantity
 
 #: File in the run's directory that keeps the results.
 FILE = "verified.json"
@@ -45,11 +49,22 @@ _TEXT = "# A measurement of pgdyno explain --verify: manifest.json holds the exp
 #: Names of the two targets.
 _NOW, _CHANGED = "as-measured", "changed"
 #: Starts of the servers, and of trials that alternate, repetitions.
-_STARTS, _REPETITIONS = 3, 6
+_STARTS, _REPETITIONS = 3, 5
 #: Seconds of a trial: the shortest that holds enough slices, and the longest where the run's own were shorter.
 _SHORTEST_S, _USUAL_S = 5.0, 10.0
+#: Seconds of the shortest trial of those that alternate.
+_SHORTEST_ALONE_S = 3.0
 #: Seconds that a start of two servers takes beside the trials, and the report.
 _START_S, _REPORT_S = 4.0, 5.0
+#: Bytes of a dump that are restored in a second, about, before it is known.
+_RESTORED_BYTES_S = 10e6
+#: Part of the memory that the shared buffers of both servers take at most.
+_OF_MEMORY = 0.6
+#: Caveats with which a throughput is none.
+_BROKEN = {
+    Caveat.FAILURES, Caveat.OUTAGE, Caveat.VIOLATION, Caveat.INCONSISTENT, Caveat.UNKNOWN, Caveat.TRIAL_FAILED,
+    Caveat.INTERRUPTED, Caveat.NO_WORK,
+}  # fmt: skip
 #: Gain from which on an action is verified: a smaller one is not worth a change.
 _WORTH = 0.01
 #: Settings that pgdyno chose by the machine, which two servers on it would get halved.
@@ -106,11 +121,11 @@ class Verified:
         c = self.comparison
         if c is None:
             return Outcome.NOT_MEASURED
-        if c.low > 1 and c.ratio >= 1 + _WORTH:
-            return Outcome.VERIFIED
+        if c.low > 1:
+            return Outcome.VERIFIED if c.ratio >= 1 + _WORTH else Outcome.NO_GAIN
         if c.high < 1:
             return Outcome.WORSE
-        return Outcome.NO_GAIN if c.high < 1 + max(_WORTH, c.margin) else Outcome.UNKNOWN
+        return Outcome.NO_GAIN if c.high < 1 + _WORTH else Outcome.UNKNOWN
 
     @property
     def is_as_predicted(self) -> bool | None:
@@ -159,13 +174,20 @@ class Verification:
         self._prepared = replace(recorded(path, self._manifest), runs=runs)
         self._configuration = _configuration_of(self._prepared, group)
         self._is_copy = dump is not None
+        #: Seconds that it takes to load the dataset, as far as is known.
+        self._loading_s = self._manifest.dataset.loading_s if self._manifest.dataset is not None else 0.0
+        if dump is not None:
+            self._loading_s = dump.stat().st_size / _RESTORED_BYTES_S
         self._dataset = self._dataset_again(dump)
+        self._notes: list[Message] = []
         self._base = self._base_target()
 
     @property
     def differences(self) -> list[Message]:
         """Differences between the place and the one that the run measured."""
-        m, found = self._manifest, []
+        m, found = self._manifest, list(self._notes)
+        if self._configuration.rate is not None or m.capacity is not None:
+            found.append(message("verify-no-rate"))
         if not m.managed:
             found.append(message("verify-another-server"))
         now = str(self._base.get("version") or _embedded_major())
@@ -184,28 +206,29 @@ class Verification:
         """
         deadline = time.monotonic() + budget_s
         results: list[Verified] = []
-        # The set comes last, if there is one.
+        # The set comes last, if there is one: it is tested as each action is.
         parts = len(chosen) + (len(chosen) > 1)
         for number, c in enumerate(chosen, 1):
             left = (deadline - time.monotonic()) / (parts - number + 1)
             say(message("verify-next", number=number, of=len(chosen), action=_shown(c.action)))
-            done, exit_code = self._measured([c.finding.cause], c.action, left, len(chosen), stream())
-            results.append(done)
+            results.append(self._measured([c.finding.cause], c.action, left, parts, stream()))
+            if self.exit_code != EXIT_OK:
+                stopped = message("verify-stopped")
+                results += [Verified([x.finding.cause], x.action, reason=stopped) for x in chosen[number:]]
             self._record(results)
-            if exit_code in (EXIT_SIGINT, EXIT_SIGTERM):
-                self.exit_code = exit_code
-                rest = [
-                    Verified([x.finding.cause], x.action, reason=message("verify-stopped")) for x in chosen[number:]
-                ]
-                return [*results, *rest]
-        best = [r for r in results if r.outcome is Outcome.VERIFIED and r.action.is_of_server]
+            if self.exit_code != EXIT_OK:
+                return results
+        # What loses commits is for each to decide, and in no set.
+        best = [
+            r for r in results
+            if r.outcome is Outcome.VERIFIED and r.action.is_of_server and not r.action.weakens_durability
+        ]  # fmt: skip
         if len(best) > 1:
             together = merged([r.action for r in best])
             say(message("verify-together", n=len(best)))
             causes = list(dict.fromkeys(cause for r in best for cause in r.causes))
             left = deadline - time.monotonic()
-            done, _ = self._measured(causes, together, left, len(chosen), stream(), is_set=True)
-            results.append(done)
+            results.append(self._measured(causes, together, left, parts, stream(), is_set=True))
             self._record(results)
         return results
 
@@ -220,29 +243,41 @@ class Verification:
     def _measured(
         self, causes: list[str], action: Action, seconds: float, several: int, stream: RunStream, *,
         is_set: bool = False,
-    ) -> tuple[Verified, int]:  # fmt: skip
+    ) -> Verified:  # fmt: skip
         own = Verified(causes, action, is_set=is_set)
         planned = self._experiment(action, seconds)
         if planned is None:
             stream.close()
-            return replace(own, reason=message("verify-budget")), 0
+            return replace(own, reason=message("verify-budget"))
         experiment, is_duet = planned
         prepared = replace(self._prepared, experiment=experiment, text=_TEXT, shrunk=[], resumed=None)
         outcome = run_experiment(prepared, Options(embedded=True), stream)
         run = str(outcome.path or "")
+        if outcome.exit_code in (EXIT_SIGINT, EXIT_SIGTERM):
+            self.exit_code = outcome.exit_code
         analysis, now = outcome.analysis, self._configuration
-        comparison = _comparison(analysis, now, is_duet, several) if analysis is not None else None
-        if comparison is None:
-            return replace(own, run=run, reason=outcome.error or message("verify-no-figure")), outcome.exit_code
-        return replace(own, run=run, comparison=comparison), outcome.exit_code
+        if outcome.error is not None or analysis is None:
+            # What is left of a measurement that failed says nothing.
+            return replace(own, run=run, reason=outcome.error or message("verify-no-figure"))
+        if broken := next((c for t in analysis.data.trials for c in t.caveats if c in _BROKEN), None):
+            return replace(own, run=run, reason=broken.message)
+        loaded = [p.dataset.loading_s for p in analysis.data.manifest.places.values()]
+        self._loading_s = max([self._loading_s, *loaded])
+        comparison = _comparison(analysis, now, is_duet, several)
+        if comparison is None or not math.isfinite(comparison.low + comparison.high):
+            return replace(own, run=run, reason=message("verify-no-figure"))
+        return replace(own, run=run, comparison=comparison)
 
     # ------------------------------------------------------------ the place again
 
     def _dataset_again(self, dump: Path | None) -> dict[str, Any]:
         c, m = self._configuration, self._manifest
         data = self._prepared.experiment.all_datasets[c.place.dataset].model_dump()
-        if self._prepared.experiment.workloads[c.workload].replay is not None:
+        workload = self._prepared.experiment.workloads[c.workload]
+        if workload.replay is not None:
             raise UsageError(msg("error-verify-replay"))
+        if workload.tpcc is not None and (dict(c.variables).get("waits") or workload.tpcc.waits):
+            raise UsageError(msg("error-verify-waits"))
         if c.place.scale is not None:
             data["scale"] = c.place.scale
         elif data["scale"] == "auto" and data["kind"] in ("tpcb", "pk", "tpcc") and m.scale:
@@ -270,7 +305,14 @@ class Verification:
                 if s.source != "default" and s.value is not None and name.startswith(_TAKEN)
             }
             version, base = _version(m.server.protocol_version), {}
-        return {**base, "version": version, "settings": {**sized, **named}}
+        settings = {**sized, **named}
+        buffers, most = size_of(str(settings.get("shared_buffers", ""))), _OF_MEMORY / 2 * host.memory_bytes()
+        if buffers > most:
+            # Two servers are on this machine, beside whatever else is.
+            settings["shared_buffers"] = megabytes(most)
+            now, before = Quantity(most, "bytes"), Quantity(buffers, "bytes")
+            self._notes.append(message("verify-buffers", now=now, before=before))
+        return {**base, "version": version, "settings": settings}
 
     # ------------------------------------------------------------ the experiment
 
@@ -278,7 +320,7 @@ class Verification:
         """Return the experiment of an action and whether it is a duet; None if the seconds are too few."""
         c, experiment = self._configuration, self._prepared.experiment
         run = experiment.run
-        loading = self._manifest.dataset.loading_s if self._manifest.dataset is not None else 0.0
+        loading = self._loading_s
         warmup = min(5.0, run.warmup_s) if run.warmup_s != "steady" else 5.0
         is_duet = action.is_of_server and not self._shares_badly()
         data = experiment.model_dump()
@@ -298,7 +340,7 @@ class Verification:
         trials = 2 * (starts if is_duet else _REPETITIONS)
         spare = seconds - loading * len(targets) - _START_S * starts - _REPORT_S
         each = spare / trials / 1.1 - (warmup if not is_duet else warmup / 2)
-        if each < _SHORTEST_S:
+        if each < (_SHORTEST_S if is_duet else _SHORTEST_ALONE_S):
             return None
         duration = float(int(min(each, max(_USUAL_S, run.duration_s))))
         between = {**data["run"]["between"], "restart": False, "drop_caches": False}
@@ -313,7 +355,7 @@ class Verification:
         data |= {
             # A history of the run's name is of runs alone.
             "name": f"{experiment.name[:52]}-verify",
-            "title": i18n.text(message("verify-title", action=_shown(action))), "title_zh": "", "note": "",
+            "title": i18n.text(message("verify-title", action=_shown(action)))[:200], "title_zh": "", "note": "",
             "note_zh": "", "source": "", "targets": targets, "dataset": None, "datasets": {"data": self._dataset},
             "workloads": {c.workload: data["workloads"][c.workload]}, "axes": axes, "storage": None,
         }  # fmt: skip
@@ -403,5 +445,5 @@ def _comparison(analysis: RunAnalysis, now: Configuration, is_duet: bool, severa
     pair = Pair(groups[0], groups[1], "")
     if is_duet and (rows := duets.compared(analysis.data, [pair], level=1 - 0.05 / several)):
         return next((r.comparison for r in rows if r.figure is COMPARED["TPS"]), None)
-    rows = compared([pair], [COMPARED["TPS"]], blocked=True, seconds=1.0)
+    rows = compared([pair], [COMPARED["TPS"]], blocked=True, seconds=1.0, level=1 - 0.05 / several)
     return rows[0].comparison if rows else None

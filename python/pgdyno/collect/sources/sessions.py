@@ -20,8 +20,8 @@ _BLOCKED: LiteralString = """
 with waiting as materialized (
   select a.pid, left(a.query, 200) as query, a.wait_event, pg_blocking_pids(a.pid) as by
   from pg_stat_activity a
-  where a.wait_event_type = 'Lock' and (%(all)s or a.application_name = %(ours)s)
-    and a.backend_type = 'client backend' limit 10),
+  where a.wait_event_type = 'Lock' and a.backend_type = 'client backend'
+    and case when %(all)s then a.datname = current_database() else a.application_name = %(ours)s end limit 10),
 locks as materialized (select * from pg_locks where pid in (select pid from waiting))
 select w.query, coalesce(l.locktype, w.wait_event), coalesce(l.relation::regclass::text, ''),
        coalesce(b.application_name, ''),

@@ -114,9 +114,14 @@ class Waits:
         self._turn = (self._turn + 1) % self._one_in
         parameters = [self._application.encode(), str(self._one_in).encode(), str(self._turn).encode()]
         if self._conn.prepare_threshold is None:
-            # A pooler may give each statement to another session.
-            server.send_query_params(self._query, parameters)
-            return _result(server)
+            # A pooler may give each statement to another session: the safe search path holds for one transaction.
+            with self._conn.transaction():
+                self._conn.execute("set local search_path to pg_catalog")
+                if getattr(self._conn, "is_read_only", False):
+                    self._conn.execute("set local transaction_read_only to on")
+                    self._conn.execute("set local statement_timeout to 2000")
+                server.send_query_params(self._query, parameters)
+                return _result(server)
         if not self._is_prepared:
             server.send_prepare(_PREPARED, self._query)
             _result(server)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pgdyno.diagnosis import foreign, parts
 from pgdyno.diagnosis.action import Action
@@ -16,8 +16,15 @@ from pgdyno.diagnosis.recorded import Row
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
 
-#: A column that is compared, alone on its side: "(v = $1)", "((name)::text = 'a'::text)".
-_CONDITION = re.compile(r'\(+(?:\w+\.)?("(?:[^"]|"")+"|[a-z_]\w*)(?:\)::[\w ]+)? (=|<=|>=|<|>) ')
+#: A column that is compared with a value, alone on its side: "(v = $1)", "((name)::text = 'a'::text)".
+_CONDITION = re.compile(
+    r'\(+(?:\w+\.)?(?P<name>"(?:[^"]|"")+"|[a-z_]\w*)(?:\)::(?P<cast>[a-z]+[\w ]*))? (?P<operator>=|<=|>=|<|>) '
+    r"(?:ANY )?\(*['\d$-]"
+)
+#: Conditions that an index of plain columns does not serve.
+_NOT_SERVED = re.compile(r"\b(?:OR|NOT|SubPlan|CASE|COALESCE)\b")
+#: Types that a cast to text does not change for an index.
+_TEXT = re.compile(r"text|character varying|character")
 _LAST = re.compile(r'("(?:[^"]|"")*"|[^."]+)$')
 #: Rows that are read and thrown away, for each that is wanted; rows of a table; part of a transaction's time.
 _THROWN, _ROWS, _SHARE = 100, 5_000, 0.1
@@ -65,8 +72,15 @@ def _judge(e: Observed) -> Finding | None:
 
 def _actions(e: Observed, row: Row, cost: Share) -> list[Action]:
     names = [str(t["table"]) for t in e.whole("tables") if _plain(str(t["table"])) == row["scanned_table"]]
-    columns = filtered_columns(str(row.get("scan_filter") or ""))
-    if not columns or len(set(names)) != 1:
+    if len(set(names)) != 1:
+        return []
+    prefix = f"{names[0]}."
+    types = {
+        str(d["name"]).removeprefix(prefix).strip('"'): str(d["definition"])
+        for d in e.whole("definitions")
+        if d["object"] == "column" and str(d["name"]).startswith(prefix)
+    }
+    if not (columns := filtered_columns(str(row.get("scan_filter") or ""), types)):
         return []
     return [_index(names[0], columns, removed(e, cost, 0.7, frees_cpu=True))]
 
@@ -75,17 +89,23 @@ def _index(table: str, columns: Sequence[str], gain: Share) -> Action:
     return Action("index", gain, "removed", sql=[f"CREATE INDEX CONCURRENTLY ON {table} ({', '.join(columns)})"])
 
 
-def filtered_columns(text: str) -> list[str]:
+def filtered_columns(text: str, types: Mapping[str, str] | None = None) -> list[str]:
     """Return the columns of an index for the condition of a scan, as SQL: equal ones, then one with a range.
 
-    Conditions that an index of plain columns does not serve (functions, OR, NOT, <>) give no column.
+    Conditions that an index of plain columns does not serve (functions, OR, NOT, <>, casts of other types than text)
+    give no column. `types` holds the types of the table's columns, as far as they are known.
     """
-    if re.search(r"\b(?:OR|NOT|SubPlan)\b", re.sub(r"'(?:[^']|'')*'", "''", text)):
+    # Literals hold anything.
+    text = re.sub(r"'(?:[^']|'')*'", "''", text)
+    if _NOT_SERVED.search(text):
         return []
     equal, ranges = list[str](), list[str]()
-    for name, operator in _CONDITION.findall(text):
-        (equal if operator == "=" else ranges).append(name)
-    return list(dict.fromkeys([*equal, *ranges[:1]]))
+    for match in _CONDITION.finditer(text):
+        name, cast = match["name"], match["cast"]
+        if cast and (cast.strip() != "text" or not _TEXT.match((types or {}).get(name.strip('"'), ""))):
+            continue
+        (equal if match["operator"] == "=" else ranges).append(name)
+    return list(dict.fromkeys([*equal, *(r for r in ranges[:1] if r not in equal)]))
 
 
 def _hidden(e: Observed) -> Finding | None:

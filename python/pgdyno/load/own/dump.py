@@ -18,6 +18,8 @@ from pgdyno.load.own.scan import LineScanner
 #: What formats of pg_dump begin with, besides plain SQL.
 _ARCHIVE = b"PGDMP"
 _TAR_AT, _TAR = 257, b"ustar"
+#: Seconds for which pg_dump waits for a lock: those who come after it would wait as long.
+_LOCK_WAIT_S = 10
 #: As pg_dump writes them, each in a line of its own.
 _OWNERS = re.compile(r"ALTER [A-Z ]+ .* OWNER TO .*;|GRANT .*;|REVOKE .*;|ALTER DEFAULT PRIVILEGES .*;")
 
@@ -44,11 +46,21 @@ def take(target: Target, path: Path, program: Path) -> None:
 
     Raise TargetError with what pg_dump says.
     """
-    argv = [str(program), "-Fc", "--no-owner", "--no-privileges", "-f", str(path), "-d", without_password(target)]
+    argv = [str(program), "-Fc", "--no-owner", "--no-privileges", "--no-subscriptions", "--no-publications",
+            f"--lock-wait-timeout={_LOCK_WAIT_S}s", "-f", str(path), "-d", without_password(target)]  # fmt: skip
     environment = {**os.environ, **({"PGPASSWORD": target.password} if target.password else {})}
-    done = subprocess.run(argv, env=environment, capture_output=True, text=True, errors="replace", check=False)
-    if done.returncode:
-        raise TargetError(msg("error-dump-failed", reason=one_line(done.stderr)[:300] or program), "")
+    process = subprocess.Popen(
+        argv, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace"
+    )
+    try:
+        _, words = process.communicate()
+    except BaseException:
+        # Nobody reads it any more: it would hold its snapshot for nothing.
+        process.kill()
+        process.wait()
+        raise
+    if process.returncode:
+        raise TargetError(msg("error-dump-failed", reason=one_line(words)[:300] or program), "")
 
 
 def restore(target: Target, path: Path, programs: Callable[[str], Path], *, jobs: int) -> None:

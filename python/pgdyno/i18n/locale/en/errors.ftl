@@ -87,6 +87,8 @@ error-observed-figure = an observation has no single charts: open its page
 error-verify-own-tables = the run used tables that were there already, and pgdyno cannot make them again
 error-verify-cluster = the run used a cluster that stays, and actions are measured on private servers only
 error-verify-replay = a replay has a schedule of its own: its actions cannot be measured
+error-verify-waits = terminals with think times are not limited by the server: their actions cannot be measured
+error-verify-foreign = the database is connected with other servers (foreign servers or dblink): the load on a copy would reach them
 error-verify-configuration = the experiment of the run does not have this configuration: its actions cannot be measured
 error-verify-options = --top, --budget, --copy and --runs go with --verify
 error-describes-cluster-not-pgdyno-s = { $file } describes a cluster that is not pgdyno's, and its commands would break it: { $names } on { $members }
@@ -750,6 +752,7 @@ remedy-use-database-own-createdb-bench-3 = Use a database of its own: createdb b
 remedy-use-folder = Use folder.
 remedy-use-larger-machine-or-shrink = Use a larger machine, or --shrink, which fits the instances to this one.
 remedy-verify-copy = Add --copy CONNINFO: pg_dump copies the database into private servers.
+remedy-verify-foreign = Copy a database without them.
 remedy-observe-every = Give a longer --every, or a shorter --for.
 remedy-observe-longer = Use a longer --for.
 remedy-use-letters-digits = Use letters, digits and . _ = , + -

@@ -87,6 +87,8 @@ error-observed-figure = 观察没有单独的图：请打开其页面
 error-verify-own-tables = 该次运行使用了已有的表，pgdyno 无法重新创建它们
 error-verify-cluster = 该次运行使用了保留的集群，而措施只在私有服务器上测量
 error-verify-replay = 回放有自己的时间表：无法测量其措施
+error-verify-waits = 带思考时间的终端不受服务器限制：无法测量其措施
+error-verify-foreign = 该数据库连接到其他服务器（外部服务器或 dblink）：对副本的负载会到达它们
 error-verify-configuration = 该次运行的实验没有此配置：无法测量其措施
 error-verify-options = --top、--budget、--copy 和 --runs 须与 --verify 一起使用
 error-describes-cluster-not-pgdyno-s = { $file } 描述的集群不是 pgdyno 创建的，其命令会破坏它：{ $names }，成员 { $members }
@@ -750,6 +752,7 @@ remedy-use-database-own-createdb-bench-3 = 请使用专用数据库：createdb b
 remedy-use-folder = 请使用 folder。
 remedy-use-larger-machine-or-shrink = 请使用更大的机器，或用 --shrink 使实例适合本机。
 remedy-verify-copy = 请加上 --copy CONNINFO：pg_dump 会把数据库复制到私有服务器。
+remedy-verify-foreign = 请复制一个没有它们的数据库。
 remedy-observe-every = 请给出更长的 --every，或更短的 --for。
 remedy-observe-longer = 请使用更长的 --for。
 remedy-use-letters-digits = 请使用字母、数字和 . _ = , + -
