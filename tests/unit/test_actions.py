@@ -44,8 +44,9 @@ def test_a_gain_is_an_interval_and_no_more_than_the_cpus_allow(
     low, mean, high = cost
     gain = removed(_server(latency_ns, busy), Share(mean, low, high), *parts, frees_cpu=frees_cpu)
     assert 0 <= gain.low <= gain.mean + 1e-9 <= gain.high + 2e-9 and math.isfinite(gain.high)
-    if busy is not None and busy > 0.06 and not frees_cpu:
-        assert gain.high <= max(0.05, 1.05 / busy - 1) + 1e-9
+    if busy is not None and busy > 0.2 and not frees_cpu:
+        # 0.15 CPUs are used at any throughput.
+        assert gain.high <= max(0.05, 1.05 / (busy - 0.15) - 1) + 1e-9
 
 
 def test_the_gain_of_a_share_is_that_of_a_closed_loop() -> None:

@@ -47,7 +47,7 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
     is_pooled: bool = False
     #: Through a pooler: each transaction is read-only.
     is_read_only: bool = False
-    #: Statements that were executed by themselves: each is a transaction that the server counts.
+    #: Transactions that were begun: those of statements by themselves, too. The server counts them.
     executed: int = 0
 
     def execute(self, query: Any, params: Any = None, **more: Any) -> psycopg.Cursor[tuple[Any, ...]]:
@@ -65,6 +65,11 @@ class _Connection(psycopg.Connection[tuple[Any, ...]]):
                 super().execute("set local transaction_read_only to on")
                 super().execute("set local statement_timeout to 2000")
             return super().execute(query, params, **more)
+
+    def transaction(self, *arguments: Any, **more: Any) -> Any:
+        """Begin a transaction, or a savepoint within one."""
+        self.executed += self.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        return super().transaction(*arguments, **more)
 
     def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
         patience = self.patience_s if timeout is None else timeout

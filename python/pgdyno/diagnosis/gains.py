@@ -11,6 +11,8 @@ from pgdyno.units import Share
 _FLOOR_NS = 20e3
 #: CPUs that are measured as full may have this part left.
 _SLACK = 0.05
+#: CPUs that are used whatever the throughput is (collecting, background processes); the least share that is told apart.
+_BACKGROUND, _LEAST = 0.15, 0.01
 
 
 def removed(e: Observed, cost: Share, least: float, most: float = 1.0, *, frees_cpu: bool = False) -> Share:
@@ -21,7 +23,8 @@ def removed(e: Observed, cost: Share, least: float, most: float = 1.0, *, frees_
     1 / utilization; `utilization` is that of the server and the client, of the CPUs that others leave.
     """
     low, high = _gain(e, cost.low * least), _gain(e, cost.high * most)
-    if not frees_cpu and (p := e.processors) is not None and (ours := (p.server + p.client) / p.cores) > 0:
+    if not frees_cpu and (p := e.processors) is not None:
+        ours = max(_LEAST, (p.server + p.client - _BACKGROUND) / p.cores)
         free = max(0.0, 1 - max(0.0, p.share - ours))
         bound = max(_SLACK, (1 + _SLACK) * free / ours - 1)
         low, high = min(low, bound / 2), min(high, bound)

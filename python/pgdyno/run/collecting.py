@@ -35,6 +35,8 @@ from pgdyno.stream.stream import TrialStream
 #: Samples that a trial should have, and how long they are at least and at most; of long trials no more than so many.
 _SAMPLES, _SHORTEST_S, _LONGEST_S, _MOST = 20, 0.2, 1.0, 3600
 
+#: Seconds after which a session has told the server what it did, with its next statement.
+_FLUSHED_S = 1.1
 #: What times in the log are rounded to.
 _CLOCK_NS = 1_000_000_000
 #: The kind of event.
@@ -119,6 +121,13 @@ class Collecting:
     def executed(self) -> int:
         """Statements of pgdyno's own session so far."""
         return self._asked.executed if self._asked is not None else self._executed
+
+    def settle(self) -> None:
+        """Wait until the server has counted the statements of pgdyno's own session: it does so once a second."""
+        if self._asked is not None:
+            time.sleep(_FLUSHED_S)
+            with contextlib.suppress(psycopg.Error):
+                self._asked.conn.execute("select 1")
 
     def stop(self) -> None:
         """End sampling, and read nothing more."""

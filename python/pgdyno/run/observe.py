@@ -116,6 +116,7 @@ class _Intervals:
         self._length_ns = length_s * 1e9
         self._executed = executed
         self._own = executed()
+        self._balance = 0.0
         self._next = 0
 
     def due(self, *, is_last: bool = False) -> IntervalRow | None:
@@ -132,7 +133,10 @@ class _Intervals:
         own, self._own = max(0, now - self._own), max(now, self._own)
         counted = sum(_per_s(row, "commits_per_s") * (end - start) / 1e9 for start, end, row in rows)
         failed = sum(_per_s(row, "rollbacks_per_s") * (end - start) / 1e9 for start, end, row in rows)
-        commits = max(0, round(counted) - own)
+        # Sessions tell their commits about a second later: what an interval lacks, the next one has.
+        self._balance += counted - own
+        commits = max(0, round(self._balance))
+        self._balance -= commits
         busy_ns = _overlapping(self._samples.busy, start_ns, end_ns) * seconds * 1e9
         found = IntervalRow(
             index=len(self.rows), phase="measure", start_ns=start_ns - self._start_ns, end_ns=end_ns - self._start_ns,
@@ -248,6 +252,7 @@ class Observer:
         stream.emit(TrialStarted(plan, []))
         self._stream.emit(TrialsPlanned([plan], self._seconds))
         collecting.begin()
+        collecting.settle()
         start_ns = time.time_ns()
         stream.emit(LoadStarted(start_ns))
         intervals = _Intervals(samples, start_ns, self._interval_s, lambda: collecting.executed)
