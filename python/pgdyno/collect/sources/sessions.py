@@ -56,9 +56,10 @@ MAINTENANCE = (
     r"^\s*(vacuum|analyze|reindex|cluster|create\s+(unique\s+)?index|alter\s+(table|index)|refresh|copy\s.*\sto\s|"
     r"lock\s|checkpoint|drop\s)"
 )
-#: Strings, with backslashes where E stands before them; between dollars; numbers, but not in names.
+#: Strings, with backslashes where E stands before them; between dollars; numbers with their sign, but not in names.
 _LITERAL = re.compile(
-    r"\b[eE]'(?:[^'\\]|''|\\.)*'|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$|(?<![\w$.])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b",
+    r"\b[eE]'(?:[^'\\]|''|\\.)*'|'(?:[^']|'')*'|\$(\w*)\$.*?\$\1\$"
+    r"|(?:(?<=[\s(,=+*/<>])-)?(?<![\w$.])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b",
     re.DOTALL,
 )
 

@@ -55,8 +55,8 @@ def _judge(e: Observed) -> Finding | None:
 def _actions(e: Observed, running: Share) -> list[Action]:
     if e.protocol in ("", "prepared"):
         return []
-    # Parsing and planning: a half of a short statement, and little of a long one.
-    gain = removed(e, running, 0.02, 0.5, frees_cpu=True)
+    # Parsing and planning: most of a short statement, and little of a long one.
+    gain = removed(e, running, 0.02, 0.8, frees_cpu=True)
     return [Action("nothing", gain, "planning", protocol="prepared")]
 
 
