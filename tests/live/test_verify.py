@@ -70,6 +70,7 @@ def test_nothing_is_verified_on_a_calm_server(tmp_path: Path) -> None:
     assert [a for a in done.json["actions"] if a["outcome"] == "verified"] == []
 
 
+@pytest.mark.slow
 def test_own_tables_need_a_copy(server: Server, database: str, tmp_path: Path) -> None:
     with psycopg.connect(server.conninfo(dbname=database), autocommit=True) as conn:
         conn.execute("create table t (id int primary key, v int)")
@@ -102,7 +103,7 @@ _NAMES = ("a", "b", '"Odd name"', '"order"', "c_1")
 _TYPES = ("int", "bigint", "text", "timestamptz", "numeric", "varchar(20)")
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(n, marks=pytest.mark.slow) for n in range(6, 30))])
 def test_columns_of_conditions_are_found_and_make_an_index(server: Server, database: str, seed: int) -> None:
     """Random tables and conditions: the columns are known, the index can be made, and the server uses it."""
     rng = random.Random(seed)

@@ -52,13 +52,13 @@ def test_a_change_within_the_only_trial_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("noise", [0.01, 0.05, 0.15])
 def test_noise_is_no_change(tmp_path: Path, noise: float) -> None:
-    """A machine with a spread of its own: alarms in fewer than one run of ten."""
+    """A machine with a spread of its own: an alarm in one run of ten at most."""
     rng = np.random.default_rng(4)
     alarms = 0
-    for n in range(30):
+    for n in range(10):
         pairs = [(float(a), float(b)) for a, b in 1e6 * np.exp(rng.normal(0, noise, (8, 2)))]
         alarms += bool(host_changes(_run(tmp_path / str(n), pairs)))
-    assert alarms <= 3
+    assert alarms <= 1
 
 
 def test_runs_without_canaries_have_no_change(tmp_path: Path) -> None:

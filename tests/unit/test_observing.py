@@ -31,7 +31,7 @@ def _interval(n: int, commits: int, busy: float) -> IntervalRow:
                        **zeros)  # fmt: skip
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_a_load_that_differs_by_itself_is_no_drift_of_the_server(seed: int) -> None:
     """The server is equally fast all through; demand goes up and down, and stops for a while."""
     rng = np.random.default_rng(seed)
@@ -81,7 +81,7 @@ def _observation(folder: Path, rows: list[dict[str, Any]], **sampled: Any) -> Ru
     return RunAnalysis(reading.read(run))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_parts_are_all_of_the_busy_time(tmp_path: Path, seed: int) -> None:
     rng = random.Random(seed)
     true = {name: rng.choice([0.0, rng.uniform(0, 3)]) for name, *_ in _STATES}
