@@ -12,6 +12,7 @@ from pgdyno.cluster import network as networks
 from pgdyno.replication import build
 from pgdyno.replication.cluster import ReplicatedCluster
 
+from tests.support import causes, observed
 from tests.support.cli import pgdyno
 from tests.support.folders import reachable
 from tests.support.page import CHROMIUM, used
@@ -83,3 +84,16 @@ def test_standbys_and_a_drill(tmp_path: Path) -> None:
         finally:
             if (base / "c").exists():
                 build.destroy(ReplicatedCluster(base / "c"))
+
+
+@pytest.mark.slow
+def test_an_observation(tmp_path: Path) -> None:
+    """Of a server at work under PostgreSQL's own pgbench, in both languages."""
+    if why := observed.why_not():
+        pytest.skip(why)
+    (made,) = [i for i in causes.EVERY if i.name == "hot row"]
+    found = observed.observed(made, tmp_path, 8.0)
+    page = Path(found["path"]) / "report.html"
+    assert {"busy-statements", "busy-parts"} <= set(usable(page, tmp_path))
+    assert pgdyno("report", page.parent, "--lang", "zh").code == 0
+    assert "busy-parts" in usable(page.with_name("report.zh.html"), tmp_path)

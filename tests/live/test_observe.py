@@ -25,6 +25,7 @@ from tests.support.folders import reachable
 from tests.support.pgbouncer import PGBOUNCER, pgbouncer
 from tests.support.schemas import target_of
 from tests.support.server import DEBIAN_15, Server
+from tests.support.waiting import wait_until
 
 #: About a millisecond, so that it is seen at work.
 _UPDATE = (
@@ -45,7 +46,7 @@ def _working(server: Server, folder: Path, seconds: float, *options: str) -> Ite
     script.write_text(_UPDATE)
     process = observed.load(server, script, 2, seconds, *options)
     try:
-        time.sleep(1.0)
+        wait_until(lambda: observed.is_loaded(server), process=process)
         yield
     finally:
         process.kill()
@@ -174,28 +175,37 @@ def test_it_observes_a_standby() -> None:
             cluster = ReplicatedCluster(base / "c")
             (standby,) = cluster.others(cluster.primary)
             conninfo = cluster.target_of(standby).conninfo
-            stop = threading.Event()
+            stop, counted = threading.Event(), [0]
 
             def read() -> None:
                 with psycopg.connect(conninfo, autocommit=True, application_name="reader") as conn:
                     while not stop.is_set():
-                        conn.execute("select sum(i) from generate_series(1, 20000) i")
+                        # Of a table: PostgreSQL hears of commits that touch none when the session ends.
+                        conn.execute("select count(*) from pg_class, generate_series(1, 50)")
+                        counted[0] += 1
 
             reader = threading.Thread(target=read)
             reader.start()
+            began = time.monotonic()
             env = environment(PGPASSWORD=str(cluster.target_of(standby).password))
-            target = (
-                f"host={standby.address} port={standby.port} user={cluster.target_of(standby).user} dbname=postgres"
-            )
+            user = cluster.target_of(standby).user
+            target = f"host={standby.address} port={standby.port} user={user} dbname=postgres"
             argv = ("observe", "--target", target, "--for", "6", "--runs", base / "runs", "--json")
             done = pgdyno(*argv, env=env)
+            rate = counted[0] / (time.monotonic() - began)
             stop.set()
             reader.join()
         finally:
             build.destroy(ReplicatedCluster(base / "c"))
     assert done.code == 0, done.err
-    assert done.json["busy_sessions"] > 0.2
+    # The reader was alone before and after the observation, and faster.
+    assert 0.5 * rate < done.json["tps"] < 1.5 * rate and done.json["busy_sessions"] > 0.2
     assert "generate_series" in done.json["statements"][0]["statement"]
+
+
+def _intervals(runs: Path) -> int:
+    """Return how many intervals the observation under way has recorded."""
+    return sum(len(p.read_text().splitlines()) for p in runs.glob("*/trials/*/intervals.jsonl"))
 
 
 def test_an_observation_that_is_stopped_is_kept(trusting: Server, tmp_path: Path) -> None:
@@ -205,7 +215,7 @@ def test_an_observation_that_is_stopped_is_kept(trusting: Server, tmp_path: Path
         process = subprocess.Popen(
             argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
         )  # fmt: skip
-        time.sleep(8)
+        wait_until(lambda: _intervals(tmp_path / "runs") >= 3, process=process)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

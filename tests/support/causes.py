@@ -188,7 +188,7 @@ def leave(folder: Path) -> None:
 
 
 def limit_cpus(server: Server, cpus: float) -> Path:
-    """Hold a server to so many CPUs, until `leave` ends it."""
+    """Limit the CPUs of a server; `leave` removes the limit."""
     assert server.process is not None
     quota = {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(100_000 * cpus))}
     family = [server.process.pid, *(c.pid for c in psutil.Process(server.process.pid).children())]

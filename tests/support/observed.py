@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +13,7 @@ from tests.support import causes
 from tests.support.causes import Injected
 from tests.support.cli import PGDYNO, environment
 from tests.support.server import Server
+from tests.support.waiting import wait_until
 
 #: Debian's: another version than the server's, and no pgdyno.
 PGBENCH = Path("/usr/lib/postgresql/15/bin/pgbench")
@@ -24,6 +24,11 @@ _BEFORE_S, _AFTER_S = 2.0, 8.0
 def why_not() -> str:
     """Return why there is no foreign load here; empty: there is."""
     return "" if PGBENCH.exists() else "needs Debian's pgbench (postgresql-15)"
+
+
+def is_loaded(server: Server) -> bool:
+    """Return True if pgbench has connected."""
+    return bool(server.sql("select 1 from pg_stat_activity where application_name = 'pgbench'"))
 
 
 def load(server: Server, script: Path, clients: int, seconds: float, *options: str) -> subprocess.Popen[str]:
@@ -48,7 +53,7 @@ def observed(i: Injected, folder: Path, seconds: float, options: Sequence[str] =
         script.write_text(i.script)
         process = load(server, script, i.clients, _BEFORE_S + seconds + _AFTER_S, *options)
         stack.callback(process.kill)
-        time.sleep(_BEFORE_S)
+        wait_until(lambda: is_loaded(server), process=process)
         stack.enter_context(i.disturb(server))
         argv = [str(PGDYNO), "observe", "--target", server.conninfo(), "--for", str(seconds), "--runs", str(folder),
                 "--json"]  # fmt: skip

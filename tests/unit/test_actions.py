@@ -17,6 +17,8 @@ from pgdyno.diagnosis.causes.missing_index import filtered_columns
 from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.message import Name, message
+from pgdyno.model import Caveat
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run import verify
 from pgdyno.run.verify import Outcome, Verified
@@ -154,3 +156,31 @@ def test_actions_together_keep_the_first_value_of_a_setting() -> None:
     assert both.settings == {"work_mem": "8MB", "max_wal_size": "8GB"} and both.sql == ["CREATE INDEX ON t (v)"]
     assert both.gain.low == 0.1 and both.gain.high == pytest.approx(1.2 * 1.5 - 1)
     assert not both.weakens_durability
+
+
+def test_a_measurement_that_failed_verifies_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left of it may look like a gain."""
+    e = _slow_commits(tmp_path)
+    v = object.__new__(verify.Verification)
+    v.exit_code, v._loading_s = 0, 0.0
+    v._prepared = v._configuration = SimpleNamespace()  # type: ignore[assignment]
+    monkeypatch.setattr(v, "_experiment", lambda *_: (None, True))
+    monkeypatch.setattr(verify, "replace", lambda of, **more: of if of is v._prepared else replace(of, **more))
+    monkeypatch.setattr(verify, "_comparison", lambda *_: _comparison(1.5, 1.4, 1.6))
+    ended: dict[str, Any] = {"path": tmp_path, "analysis": RunAnalysis(e.data), "exit_code": 0, "error": None}
+
+    def measured() -> Verified:
+        monkeypatch.setattr(verify, "run_experiment", lambda *_: SimpleNamespace(**ended))
+        return v._measured(["x"], Action("nothing", _GAIN, "removed"), 60.0, 1, SimpleNamespace())  # type: ignore[arg-type]
+
+    assert measured().outcome is Outcome.VERIFIED
+    ended |= {"exit_code": 4, "error": message("error-server-has-died", log=Name("killed"))}
+    found = measured()
+    assert found.outcome is Outcome.NOT_MEASURED and found.reason == ended["error"]
+    ended |= {"exit_code": 0, "error": None}
+    monkeypatch.setattr(verify, "_comparison", lambda *_: _comparison(1.5, math.nan, math.nan))
+    assert measured().outcome is Outcome.NOT_MEASURED
+    monkeypatch.setattr(verify, "_comparison", lambda *_: _comparison(1.5, 1.4, 1.6))
+    trials = [replace(t, caveats=[Caveat.INCONSISTENT]) for t in e.data.trials]
+    ended |= {"analysis": RunAnalysis(replace(e.data, trials=trials))}
+    assert measured().outcome is Outcome.NOT_MEASURED

@@ -81,8 +81,9 @@ def _once(request: ObserveRequest) -> int:
     analysis = observation.analysis
     found = observed.answer(analysis) if analysis is not None else None
     if analysis is not None and found is not None:
-        page = observed_page.written(analysis, found, lang)
-        rundir.RunDirectory(observation.path).write_text(observed_page.FILE, page)
+        # English, which every record has, and the language that is asked for.
+        for each in dict.fromkeys(("en", lang)):
+            _write_page(analysis, found, each)
     if request.json_output:
         as_json.write(_as_json(observation, found))
     elif found is not None:
@@ -94,7 +95,7 @@ def _once(request: ObserveRequest) -> int:
     if observation.error is not None:
         errors.print(f"pgdyno: {i18n.text(observation.error, lang)}", markup=False, soft_wrap=True)
     if is_one and not request.quiet:
-        path = observation.path / observed_page.FILE if found is not None else observation.path
+        path = observation.path / observed_page.file_name(lang) if found is not None else observation.path
         id = "report-written" if found is not None else "run-directory-written"
         errors.print(i18n.text(message(id, path=Name(str(path))), lang), soft_wrap=True)
     return observation.exit_code
@@ -106,10 +107,14 @@ def report(analysis: RunAnalysis, lang: str) -> int:
     if found is None:
         raise UsageError(msg("error-no-finished-trial-there-nothing-2", path=analysis.data.path))
     show(found, console.output(), lang)
-    directory = rundir.RunDirectory(Path(analysis.data.path))
-    path = directory.write_text(observed_page.FILE, observed_page.written(analysis, found, lang))
+    path = _write_page(analysis, found, lang)
     console.errors().print(i18n.text(message("report-written", path=Name(str(path))), lang), soft_wrap=True)
     return EXIT_OK
+
+
+def _write_page(analysis: RunAnalysis, found: ObservedAnswer, lang: str) -> Path:
+    directory = rundir.RunDirectory(Path(analysis.data.path))
+    return directory.write_text(observed_page.file_name(lang), observed_page.written(analysis, found, lang))
 
 
 def show(found: ObservedAnswer, out: Console, lang: str) -> None:

@@ -1,6 +1,6 @@
 """Canaries: small fixed pieces of work before and after a trial, which tell whether the machine has changed.
 
-They take about 0.25 s: hashing (a CPU), writes with fdatasync (the storage of the data, where it is pgdyno's), and
+They take about 0.17 s: hashing (a CPU), writes with fdatasync (the storage of the data, where it is pgdyno's), and
 round trips over loopback.
 """
 

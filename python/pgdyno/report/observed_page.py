@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pgdyno import i18n
 from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.message import Message, Name, Text, counted, listed, message
@@ -14,10 +16,13 @@ from pgdyno.report.page import Answer, Page, render
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.units import Quantity, Unit
 
-#: File in the run directory.
-FILE = "report.html"
 #: Characters of a statement that a table shows.
 _STATEMENT = 200
+
+
+def file_name(lang: str) -> str:
+    """Return the name of the page's file in the run directory, as the reports of runs are named."""
+    return "report.html" if lang == "en" else f"report.{lang}.html"
 
 
 def written(run: RunAnalysis, found: ObservedAnswer, lang: str) -> str:
@@ -32,7 +37,7 @@ def written(run: RunAnalysis, found: ObservedAnswer, lang: str) -> str:
             answers=[Answer(message("title-observed"), x) for x in first] + _why(found),
             tables=[t for t in tables if t.cells],
             charts=_charts(run, lang),
-            details=_with_cells(details),
+            details=_without_trials(details),
             method=[*method(), *found.gaps, *found.not_judged],
             tiles=_tiles(run, found),
             error=run.data.manifest.error_text,
@@ -46,8 +51,9 @@ def method() -> list[Text]:
     return [message("method-observed"), message("method-observed-load"), message("method-observed-session")]
 
 
-def _with_cells(tables: list[Table]) -> list[Table]:
-    return [t for t in tables if t.cells]
+def _without_trials(tables: list[Table]) -> list[Table]:
+    """Return the tables that have rows. An observation has no table of trials to which figures could lead."""
+    return [replace(t, cells=[[replace(c, trials=()) for c in row] for row in t.cells]) for t in tables if t.cells]
 
 
 def _limits(found: ObservedAnswer) -> list[Text]:
