@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pgdyno import i18n
 from pgdyno.analysis.compare import Comparison, Verdict
-from pgdyno.diagnosis.action import Action, megabytes, size_of
+from pgdyno.diagnosis.action import Action, gain_shown, megabytes, size_of
 from pgdyno.diagnosis.causes.missing_index import filtered_columns
 from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.diagnosis.gains import removed
@@ -184,3 +185,15 @@ def test_a_measurement_that_failed_verifies_nothing(tmp_path: Path, monkeypatch:
     trials = [replace(t, caveats=[Caveat.INCONSISTENT]) for t in e.data.trials]
     ended |= {"analysis": RunAnalysis(replace(e.data, trials=trials))}
     assert measured().outcome is Outcome.NOT_MEASURED
+
+
+@pytest.mark.parametrize(
+    ("gain", "shown"),
+    [
+        (Share(0.12, 0.0, 0.4), "12% (0 to 40%) higher"),
+        (Share(20.0, 1.7, 160.0), "21 times as high (2.7 to 160)"),
+        (Share(0.5, -0.1, 1.5), "1.5 times as high (0.9 to 2.5)"),
+    ],
+)
+def test_large_gains_are_factors(gain: Share, shown: str) -> None:
+    assert i18n.text(gain_shown(gain)) == shown

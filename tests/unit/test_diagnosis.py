@@ -684,6 +684,9 @@ def test_whole_pages_after_a_checkpoint_before_the_measurement(tmp_path: Path) -
         ("select 'it''s'  from t where a = 5 and b=$1", "select … from t where a = … and b=$1"),
         (r"update u1 set s = E'a\'b', x = $q$se'cret$q$, y = 1.5e3", "update u1 set s = …, x = …, y = …"),
         ("select 'cut off in the mid", "select …"),
+        # A sign is the constant's, a minus between two is the statement's.
+        ("update t set a = a + -5 where b = -1.5e3", "update t set a = a + … where b = …"),
+        ("select a - 5, (-3), x1 - y2", "select a - …, (…), x1 - y2"),
     ],
 )
 def test_constants_of_others_are_not_written_down(text: str, shown: str) -> None:
@@ -845,3 +848,18 @@ def test_a_long_command_of_another_session_is_named(
         )
         # What is explained is no stall.
         assert "stalls" not in {f.cause for f in findings}
+
+
+@pytest.mark.parametrize("order", ["random", "duet"])
+def test_the_other_side_of_a_duet_is_no_neighbour(tmp_path: Path, order: str) -> None:
+    """Its server is among the other processes, in turns of its own."""
+    backend = {"kind": "client backend", "processes": 4.0, "cpu": 0.9, "waiting_for_cpu": 0.5, "read_bytes_per_s": 0.0,
+               "write_bytes_per_s": 0.0}  # fmt: skip
+    machine = {**_IDLE_CPU, "cpu_user": 1.9, "cpu_idle": 0.1}
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda *_: 1000.0,
+        sampled={"machine": [machine], "processes": [backend], "waits": [{**_RUNNING, "processes": 4.0}]},
+        manifest={"same_machine": True, "run": {"repetitions": 1, "interval_s": 1.0, "order": order}},
+    )  # fmt: skip
+    causes_found = {f.cause for f in RunAnalysis(reading.read(run)).diagnosis.findings}
+    assert ("noisy-neighbour" in causes_found) == (order == "random")

@@ -19,6 +19,7 @@ from pgdyno.cli import as_json, console
 from pgdyno.cli.progress import stream_for
 from pgdyno.cluster import administration, binaries
 from pgdyno.cluster import target as targets
+from pgdyno.diagnosis.action import gain_shown
 from pgdyno.errors import EXIT_OK, LocalError, UsageError, msg
 from pgdyno.interrupt import signals_raise
 from pgdyno.judge.groups import Group
@@ -150,7 +151,7 @@ def _print(results: list[Verified], notes: list[Message], out: Console, lang: st
             out.print(Padding(Text(say(line)), (0, 0, 0, 3)))
         out.print(Padding(Text(say(outcome(r)), style=_STYLE[r.outcome]), (0, 0, 0, 3)))
         fits = "verify-predicted" if r.is_as_predicted is not False else "verify-predicted-not"
-        out.print(Padding(Text(say(message(fits, gain=r.action.gain))), (0, 0, 0, 3)))
+        out.print(Padding(Text(say(message(fits, gain=r.action.gain_message))), (0, 0, 0, 3)))
         out.print(Padding(Text(say(message("verify-price", price=r.action.price_message))), (0, 0, 0, 3)))
         if r.run:
             out.print(Padding(Text(say(message("verify-run", path=Name(r.run))), style="dim"), (0, 0, 0, 3)))
@@ -187,4 +188,5 @@ def outcome(r: Verified) -> Message:
     gain = Share(c.ratio - 1, c.low - 1, c.high - 1)
     if r.outcome is Outcome.WORSE:
         gain = Share(1 - c.ratio, 1 - c.high, 1 - c.low)
-    return message(f"verify-{r.outcome.value}", gain=gain)
+        return message("verify-worse", loss=gain)
+    return message(f"verify-{r.outcome.value}", gain=gain_shown(gain))

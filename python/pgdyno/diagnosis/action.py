@@ -9,7 +9,7 @@ from typing import Any
 
 from pgdyno import i18n
 from pgdyno.message import Message, Name, message
-from pgdyno.units import Share
+from pgdyno.units import Quantity, Share
 
 #: Settings that a server takes over at its start only.
 _AT_START = {"shared_buffers", "wal_buffers", "huge_pages", "io_method", "max_connections"}
@@ -67,10 +67,15 @@ class Action:
         return message(f"price-{self.price}")
 
     @property
+    def gain_message(self) -> Message:
+        """The predicted gain."""
+        return gain_shown(self.gain)
+
+    @property
     def predicted(self) -> Message:
         """The predicted gain, its model, and the price, in a sentence."""
         model = message(f"gain-{self.model}")
-        return message("action-predicted", gain=self.gain, model=model, price=self.price_message)
+        return message("action-predicted", gain=self.gain_message, model=model, price=self.price_message)
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -89,6 +94,14 @@ class Action:
             "price": i18n.text(self.price_message),
             "weakens_durability": self.weakens_durability,
         }
+
+
+def gain_shown(gain: Share) -> Message:
+    """Return a gain of throughput as percents, or as factors where it may be more than twice."""
+    if gain.high < 1:
+        return message("gain-percent", gain=gain)
+    mean, low, high = (Quantity(1 + x, "times", 2) for x in (gain.mean, gain.low, gain.high))
+    return message("gain-factor", mean=mean, low=low, high=high)
 
 
 def _quoted(value: str) -> str:

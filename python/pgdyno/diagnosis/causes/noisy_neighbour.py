@@ -17,9 +17,10 @@ def _judge(e: Observed) -> Finding | None:
     if p is None:
         return None
     steal, others = p.steal / p.cores, p.others / p.cores
-    if steal < _STEAL and (others < _OTHERS or not p.are_full):
+    if steal < _STEAL and (others < _OTHERS or not p.are_full or e.is_duet):
         return None
-    are_others = others >= _OTHERS
+    # In a duet the other side's server is among the other processes, in its own turns.
+    are_others = others >= _OTHERS and not e.is_duet
     taken = steal + (others if are_others else 0.0)
 
     def used(machine: Row, kinds: dict[str, float]) -> float:
