@@ -1,6 +1,7 @@
 """Errors as exceptions: cause, remedy, and the exit code of the command line.
 
 - PgdynoError: the base class of all errors
+  - ReasonError: why something is not valid; another error names the thing
   - UsageError, exit code 2: the command line cannot be understood
     - SpecError, exit code 2: an experiment file or a script has a mistake; names file, key or line, and value
   - TargetError, exit code 3: the server cannot be reached, or denies access
@@ -59,8 +60,11 @@ def msg(id: str, /, **args: object) -> Message:
 
 
 def reason(error: BaseException) -> Text:
-    """Return the cause of an error. Somebody else's words are in one line, and never empty."""
-    return error.cause if isinstance(error, PgdynoError) else Name(one_line(error) or type(error).__name__)
+    """Return the cause of an error. Somebody else's words are in one line of at most 200 characters, never empty."""
+    if isinstance(error, PgdynoError):
+        return error.cause
+    words = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return Name(one_line(words, 200) or type(error).__name__)
 
 
 def _argument(value: object) -> Text | Quantity | Share:
@@ -69,6 +73,8 @@ def _argument(value: object) -> Text | Quantity | Share:
             return value
         case PgdynoError() if value.advice == Name(""):
             return value.cause
+        case OSError() | ValueError():
+            return reason(value)
     return Name(str(value))
 
 
@@ -79,6 +85,10 @@ def _written(text: Text, lang: str) -> str:
     from pgdyno import i18n
 
     return i18n.text(text, lang)
+
+
+class ReasonError(PgdynoError, ValueError):
+    """Something is not valid: the reason alone, for an error that names the thing."""
 
 
 class UsageError(PgdynoError):

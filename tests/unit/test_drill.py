@@ -363,7 +363,7 @@ def test_a_record_that_names_what_no_record_does_is_refused(tmp_path: Path, dama
 def test_others_folders_and_links_are_not_worked_in(tmp_path: Path) -> None:
     Record(["node1"], {"node1": 5433}, "", "node1", "a", "b", []).save(tmp_path)
     (tmp_path / record.FILE).chmod(0o666)
-    with pytest.raises(RefusedError, match="not ours alone"):
+    with pytest.raises(RefusedError, match="other users may write"):
         record.load(tmp_path)
     (tmp_path / record.FILE).chmod(0o600)
     (link := tmp_path.parent / "link").symlink_to(tmp_path)
@@ -508,7 +508,14 @@ def test_a_drill_in_chinese_has_no_english_sentence(tmp_path: Path) -> None:
     r.inconsistent = [Message(id, _example(id)) for id in ("drill-sums-differ", "drill-condition-broken")]
     r.rejoined = {"node2": message("rejoined-rebuilt")}
     failed = replace(round_with(), error=message("drill-load-ended", reason=message("drill-load-over")))
-    made = Drill(tmp_path, "c", "18.1", Options(), ["node1", "node2"], damaged={"node2": "a heap page"})
+    made = Drill(
+        tmp_path,
+        "c",
+        "18.1",
+        Options(),
+        ["node1", "node2"],
+        damaged={"node2": Name("a heap page"), "node1": message("why-no-amcheck")},
+    )
     made.rounds.append((Mode("", "", ""), "kill-primary", [r, failed]))
     made.stopped = message("drill-was-killed", played=1, planned=2)
     assert len(ids) > 20 and reports.english(page.written(made, "zh")) == []

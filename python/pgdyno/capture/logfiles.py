@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TextIO
 
 from pgdyno.capture import languages
-from pgdyno.errors import UsageError, msg
+from pgdyno.errors import ReasonError, UsageError, msg, reason
 
 _PARAMETERS = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
 #: Of csvlog's columns.
@@ -95,7 +95,7 @@ class Reader:
                     else:
                         yield from self._read_stderr(path, f)
             except (OSError, EOFError) as e:
-                raise UsageError(msg("error-cannot-read", path=path, reason=getattr(e, "strerror", None) or e)) from e
+                raise UsageError(msg("error-cannot-read", path=path, reason=reason(e))) from e
 
     def _read_csv(self, path: Path, lines: TextIO) -> Iterator[Statement]:
         csv.field_size_limit(_LONGEST)
@@ -123,7 +123,7 @@ class Reader:
             try:
                 facts = json.loads(line)
                 if not isinstance(facts, dict):
-                    raise ValueError("it is not an object")
+                    raise ReasonError(msg("why-not-object"))
             except (ValueError, RecursionError) as e:
                 wrong = UsageError(msg("error-not-jsonlog-postgresql-s", path=path, number=number, reason=e))
                 if number == 1:

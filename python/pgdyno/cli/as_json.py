@@ -35,7 +35,7 @@ def run_as_json(run: RunAnalysis | None, exit_code: int, error: Text | None) -> 
         "comparisons": [row(r) for r in run.comparisons.rows],
         "path": data.path,
         "manifest": data.manifest.as_json(),
-        "unreadable": [{"file": file, "reason": why} for file, why in data.unreadable],
+        "unreadable": [{"file": file, "reason": english(why)} for file, why in data.unreadable],
         "trials": [
             {
                 **asdict(t.plan),

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from pgdyno.cli import streams
 from pgdyno.errors import UsageError, msg
 from pgdyno.store import export, query, reading, rundir
 
@@ -23,7 +24,7 @@ def main(run: Path | None, form: str | None, grafana: bool, output: Path | None)
     data = reading.read(run)
     _write(export.lines(data, form), output)
     for name, why in data.unreadable:
-        sys.stderr.write(f"not read: {name}: {why}\n")
+        streams.say(streams.written(msg("not-read", what=msg("error-file-reason", path=name, reason=why))))
     return 0
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from pgdyno import i18n
 from pgdyno.analysis.changepoints import FEWEST
-from pgdyno.cli import as_json, console
+from pgdyno.cli import as_json, console, streams
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError, msg
 from pgdyno.format import change, integer
 from pgdyno.judge import history, scaling
@@ -48,7 +48,7 @@ def follow(
     names = tuple(m.strip() for m in metrics.split(",")) if metrics else ("TPS", "p99")
     found = history.of(folder, experiment, names)
     for what in found.unreadable:
-        sys.stderr.write(f"not read: {what}\n")
+        streams.say(streams.written(msg("not-read", what=what)))
     news = found.news()
     failed = any(fail_if == "change" or (fail_if == "worse" and not is_better(s, c)) for s, c in news)
     exit_code = EXIT_THRESHOLD if failed else EXIT_OK

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.table import Table
 
-from pgdyno.cli import console
+from pgdyno.cli import console, streams
 from pgdyno.errors import UsageError, msg
 from pgdyno.format import count
 from pgdyno.store import query
@@ -30,7 +30,7 @@ def main(text: str, runs: Path, form: str, output: Path | None) -> int:
         raise UsageError(msg("error-output-says-format-name"), msg("remedy-leave-out-2", form=form))
     found = query.run(text, runs)
     for what in found.unreadable:
-        sys.stderr.write(f"not read: {what}\n")
+        streams.say(streams.written(msg("not-read", what=what)))
     if output is not None:
         query.write(found, output)
         sys.stderr.write(f"{count(len(found.rows), 'row')}: {output}\n")

@@ -66,7 +66,7 @@ def tree(
     fd = os.open(source, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     if account.other and os.fstat(fd).st_uid != account.uid:
         os.close(fd)
-        raise OSError(errno.EPERM, f"it is not {account.name}'s", str(source))
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM), str(source))
     copy.folder(fd, source, destination, is_top=True)
     if sync_once:
         home.sync_file_system(destination)
@@ -141,7 +141,7 @@ class _Copy:
         with os.fdopen(source, "rb") as read, destination.open("xb") as write:
             status = os.fstat(source)
             if not stat.S_ISREG(status.st_mode):
-                raise OSError(errno.EINVAL, "no regular file", str(name))
+                raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), str(name))
             try:
                 fcntl.ioctl(write.fileno(), _FICLONE, source)
                 self.done.shared_bytes += status.st_size

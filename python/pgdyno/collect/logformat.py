@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from pgdyno.errors import ReasonError, msg
+
 #: A text of the log, as its records in their order; what is of another form is passed over.
 Reader = Callable[[str], Iterator["Record"]]
 _SEVERITY = r"(DEBUG[1-5]?|LOG|INFO|NOTICE|WARNING|ERROR|FATAL|PANIC|STATEMENT|DETAIL|HINT|CONTEXT|QUERY|LOCATION)"
@@ -35,13 +37,13 @@ class Record:
 def read_lines(prefix: str, zone: str) -> Reader:
     """Return the reader for a log with this log_line_prefix and log_timezone.
 
-    Raise ValueError with the reason if such a log cannot be read.
+    Raise ReasonError if such a log cannot be read.
     """
     escapes = [m[2] for m in _ESCAPE.finditer(prefix)]
     times = [e for e in escapes if e in "mts"]
     wanted = next((e for e in "mtn" if e in escapes), None)
     if wanted is None:
-        raise ValueError(f"log_line_prefix = '{prefix}' has no time: %m, %t or %n")
+        raise ReasonError(msg("why-prefix-without-time", prefix=prefix))
     clock: Callable[[str], int | None] = _since_1970
     pattern = rf".*?(?<!\d)({_EPOCH})(?!\d).*?\b{_SEVERITY}:  (.*)"
     if wanted != "n":
@@ -117,7 +119,7 @@ def _clock(zone: str) -> Callable[[str], int | None]:
     try:
         here = ZoneInfo(zone)
     except (ValueError, OSError, KeyError) as e:
-        raise ValueError(f"log_timezone = {zone} is not known here") from e
+        raise ReasonError(msg("why-unknown-zone", zone=zone)) from e
 
     def read(text: str) -> int | None:
         stamp, _, name = text.rpartition(" ")

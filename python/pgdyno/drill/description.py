@@ -59,6 +59,6 @@ def read(path: Path) -> Description:
         raise SpecError(listed(lines, "line"), msg("remedy-docs-guide-failover-md-shows")) from e
     except (OSError, ValueError) as e:
         raise SpecError(
-            f"{path}: {getattr(e, 'strerror', None) or e}",
+            msg("error-file-reason", path=path, reason=e),
             msg("remedy-name-folder-pgdyno-cluster-or"),
         ) from e

@@ -28,7 +28,7 @@ from pgdyno.drill.verdict import Verdict
 from pgdyno.errors import ClusterError, PgdynoError, TrialError, UsageError, msg, reason
 from pgdyno.format import one_line, size
 from pgdyno.message import Name, Text, message
-from pgdyno.store.texts import fields_of, restored
+from pgdyno.store.texts import data_of, english, fields_of, restored
 from pgdyno.stream.events import RoundProgress
 from pgdyno.stream.stream import RunStream
 
@@ -49,7 +49,7 @@ class Drill:
     #: Of each mode (one without a name: the cluster's own) and fault its rounds.
     rounds: list[tuple[Mode, str, list[Round]]] = field(default_factory=list)
     #: Members where pg_amcheck found something, with its words.
-    damaged: dict[str, str] = field(default_factory=dict)
+    damaged: dict[str, Text] = field(default_factory=dict)
     #: Why it ended early.
     stopped: Text | None = None
     #: Another tool manages the cluster: whom it promotes, and when, is its own; pgdyno does not fence, nor check files.
@@ -68,7 +68,7 @@ class Drill:
     @property
     def defects(self) -> list[Text]:
         """Defects in the files that the rounds have left."""
-        return [message("drill-damaged", member=Name(m), reason=Name(words)) for m, words in self.damaged.items()]
+        return [message("drill-damaged", member=Name(m), reason=words) for m, words in self.damaged.items()]
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
@@ -79,7 +79,8 @@ class Drill:
             "options": asdict(self.options),
             "members": self.members,
             "verdicts": [{"mode": mode.name, **v.as_json()} for mode, v in self.verdicts],
-            "damaged": self.damaged,
+            "damaged": {m: english(words) for m, words in self.damaged.items()},
+            "damaged_messages": {m: data_of(words) for m, words in self.damaged.items()},
             **fields_of("stopped", self.stopped),
             "managed_by": "another tool" if self.is_foreign else "pgdyno",
             "plan": [{"mode": asdict(mode), "fault": fault} for mode, fault in self.plan],
@@ -111,7 +112,10 @@ def read(folder: Path) -> Drill:
             str(facts["version"]),
             _OPTIONS.validate_python(facts["options"]),
             [str(m) for m in facts["members"]],
-            damaged={str(k): str(v) for k, v in facts["damaged"].items()},
+            damaged={
+                str(m): restored(str(words), facts.get("damaged_messages", {}).get(m)) or Name("")
+                for m, words in facts["damaged"].items()
+            },
             stopped=restored(str(facts["stopped"]), facts.get("stopped_message")),
             is_foreign=facts.get("managed_by") == "another tool",
             plan=[(_MODE.validate_python(p["mode"]), str(p["fault"])) for p in facts.get("plan", [])],
@@ -139,7 +143,7 @@ def read(folder: Path) -> Drill:
 
 
 @contextlib.contextmanager
-def _kept(drill: Drill, remedy: str) -> Iterator[None]:
+def _kept(drill: Drill, remedy: Text | str) -> Iterator[None]:
     """Save the results however the drill ends.
 
     Raise TrialError if there are no results.

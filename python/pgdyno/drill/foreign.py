@@ -27,7 +27,7 @@ from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import Options, Round, Say
 from pgdyno.drill.target import Endpoint
 from pgdyno.errors import PgdynoError, RefusedError, TrialError, UsageError, msg
-from pgdyno.message import Name, message
+from pgdyno.message import Name, Text, message
 from pgdyno.stream.stream import RunStream
 
 
@@ -35,7 +35,7 @@ class ForeignTarget:
     """Cluster that a file describes, as a drill breaks it. See `target.DrillTarget`."""
 
     is_foreign = True
-    remedy = "Repair the cluster; whole_s in its file says how long that may take."
+    remedy = msg("remedy-repair-foreign")
 
     def __init__(self, observed: Members) -> None:
         self.observed = observed
@@ -101,7 +101,7 @@ class ForeignTarget:
         """Return each member."""
         return {m.name: m.target for m in self.observed.members}
 
-    def damaged(self) -> dict[str, str]:
+    def damaged(self) -> dict[str, Text]:
         """Return nothing: the members' files are out of reach."""
         return {}
 

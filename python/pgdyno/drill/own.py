@@ -17,7 +17,7 @@ from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import Options, Round, Say
 from pgdyno.drill.target import Endpoint
 from pgdyno.errors import ClusterError, RefusedError, TrialError, UsageError, msg
-from pgdyno.message import Name, listed, message
+from pgdyno.message import Name, Text, listed, message
 from pgdyno.replication import configuration, disks, following, leftovers, roles, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
@@ -79,7 +79,7 @@ class OwnTarget:
             raise ClusterError(
                 msg("error-unfinished-operations", base=folder, operations=listed(left, "semicolon")), self.remedy
             )
-        status = f"pgdyno cluster status {folder} shows the state of each member."
+        status = msg("remedy-cluster-status", folder=folder)
         if state.member_state(cluster.primary).role != "primary":
             raise ClusterError(
                 msg("error-primary-does-not-run-or", name=cluster.primary.name),
@@ -132,7 +132,7 @@ class OwnTarget:
         """Return each member, as the superuser reaches it."""
         return {m.name: m.local for m in self.cluster.members}
 
-    def damaged(self) -> dict[str, str]:
+    def damaged(self) -> dict[str, Text]:
         """Run pg_amcheck on every member."""
         found, primary = {}, self.cluster.primary
         # The primary first: what the check needs is installed there.
@@ -297,11 +297,11 @@ def _refuse_unfit(cluster: ReplicatedCluster, fault: Fault) -> None:
         )
 
 
-def amcheck(member: Member) -> str:
-    """Run pg_amcheck on a member; return its findings in one line, or an empty string."""
+def amcheck(member: Member) -> Text | None:
+    """Run pg_amcheck on a member; return its findings in one line, or None."""
     amcheck = member.program("pg_amcheck")
     if not amcheck.exists():
-        return "not checked: it is not among the server's programs"
+        return msg("why-no-amcheck")
     words: list[str | Path] = [
         amcheck, "-h", member.cluster.layout.socket, "-p", str(member.port), "-U", "postgres", "--install-missing",
         "-d", "postgres",
@@ -312,4 +312,4 @@ def amcheck(member: Member) -> str:
     done = subprocess.run(
         words, capture_output=True, text=True, check=False, cwd="/", env=environment(), **member.cluster.account.popen()
     )
-    return "" if done.returncode == 0 else " ".join((done.stdout + done.stderr).split())[:300]
+    return None if done.returncode == 0 else Name(" ".join((done.stdout + done.stderr).split())[:300])

@@ -11,6 +11,7 @@ from pgdyno.cluster.target import Target
 from pgdyno.drill.ledger import Key
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import Options, Round, Say
+from pgdyno.message import Text
 from pgdyno.stream.stream import RunStream
 
 
@@ -86,7 +87,7 @@ class DrillTarget(Protocol):
         """True if another tool manages the cluster: that tool promotes members, and pgdyno checks no files."""
 
     @property
-    def remedy(self) -> str:
+    def remedy(self) -> Text | str:
         """Advice for a cluster that is not whole after a drill."""
 
     @property
@@ -133,5 +134,5 @@ class DrillTarget(Protocol):
     def everybody(self) -> Mapping[str, Target]:
         """Return each member, as an administrator reaches it, by name."""
 
-    def damaged(self) -> dict[str, str]:
+    def damaged(self) -> dict[str, Text]:
         """Return the damage that a check of the members' files finds, by member."""

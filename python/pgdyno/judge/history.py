@@ -13,6 +13,7 @@ from pgdyno.figures import COMPARED, Figure
 from pgdyno.judge.compared import named
 from pgdyno.judge.groups import groups_of
 from pgdyno.judge.runs import CAPACITY, differences, label_of
+from pgdyno.message import Text
 from pgdyno.model import Key
 from pgdyno.store import manifest, reading
 from pgdyno.store.manifest import Manifest
@@ -48,7 +49,7 @@ class History:
     #: By run: what differs from the run before.
     differences: dict[str, list[tuple[str, str, str]]]
     #: Runs, and files of runs, that cannot be read.
-    unreadable: list[str]
+    unreadable: list[Text]
 
     def news(self) -> list[tuple[Series, ChangePoint]]:
         """Return the changes that began among the NEWEST runs."""
@@ -62,12 +63,12 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
     """
     figures = named(metrics)
     manifests: dict[Path, Manifest] = {}
-    unreadable = []
+    unreadable: list[Text] = []
     for path in sorted(folder.glob("*/manifest.json")):
         try:
             m = manifest.read(path.parent)
         except UsageError as e:
-            unreadable.append(e.message)
+            unreadable.append(e.whole)
             continue
         if m.started_at:
             manifests[path.parent] = m
@@ -81,13 +82,17 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
     chosen = sorted((m.started_at, p) for p, m in manifests.items() if m.name == wanted)
     if not chosen:
         raise UsageError(
-            msg("error-there-no-run", value=f" of {name}" if name else "", folder=folder),
+            msg("error-there-no-run-of", name=name, folder=folder)
+            if name
+            else msg("error-there-no-run", folder=folder),
             msg("remedy-runs-of", names=", ".join(names)) if names else msg("remedy-runs-runs-default"),
         )
     found: dict[tuple[Key, str], tuple[str, list[str], list[float]]] = {}
     for _, path in chosen:
         data = reading.read(path)
-        unreadable += [f"{path.name}/{file}: {why}" for file, why in data.unreadable]
+        unreadable += [
+            msg("error-file-reason", path=f"{path.name}/{file}", reason=why) for file, why in data.unreadable
+        ]
         if (capacity := data.manifest.capacity) is not None:
             # Its rates are no configurations: what it has found is one figure.
             for g in groups_of(data)[:1]:

@@ -222,7 +222,7 @@ def _capacities(a: Sequence[RunData], b: Sequence[RunData], margin: float) -> Ru
     groups = [groups_of(data)[0] for data in (*a, *b)]
     same = {(g.workload, g.hot_set, g.clients) for g in groups}
     if len(same) != 1:
-        listed = "; ".join(f"{w}, {h * 100:g}% of the rows, {c} clients" for w, h, c in sorted(same))
+        listed = "; ".join(f"{w} · {h * 100:g}% · {c}" for w, h, c in sorted(same))
         raise UsageError(
             msg("error-runs-searches-on-different-configurations", listed=listed), msg("remedy-compare-those-one")
         )
@@ -347,12 +347,12 @@ def _shown(x: object) -> str:
 
 def _some(groups: dict[Key, Group]) -> str:
     names = [label_of(g) for g in list(groups.values())[:3]]
-    return ", ".join(names) + (" …" if len(groups) > 3 else "") if names else "no finished trial"
+    return ", ".join(names) + (" …" if len(groups) > 3 else "") if names else "–"
 
 
 def _warnings(runs: Sequence[RunData], pairs: Sequence[Pair], figures: Sequence[Figure]) -> list[Text]:
     out: list[Text] = [
-        message("warn-unreadable", run=Name(data.path), file=Name(name), why=Name(why))
+        message("warn-unreadable", run=Name(data.path), file=Name(name), why=why)
         for data in runs
         for name, why in data.unreadable
     ]

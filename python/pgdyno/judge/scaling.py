@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno.analysis.scaling import Scaling, fit
-from pgdyno.errors import UsageError, msg
+from pgdyno.errors import UsageError, msg, reason
 from pgdyno.judge.groups import groups_of
 from pgdyno.model import spelled
 from pgdyno.store import reading
@@ -73,9 +73,9 @@ def fit_csv(path: Path, x: str | None, y: str | None, group: str | None, until: 
             names = list(reader.fieldnames or [])
             rows = list(reader)
     except (OSError, UnicodeDecodeError) as e:
-        reason = getattr(e, "strerror", None) or "it is not a text file"
+        why = reason(e) if isinstance(e, OSError) else msg("why-not-text")
         raise UsageError(
-            msg("error-cannot-read", path=path, reason=reason),
+            msg("error-cannot-read", path=path, reason=why),
             msg("remedy-name-run-directory-or-csv"),
         ) from e
     if len(names) < 2:

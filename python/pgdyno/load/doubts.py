@@ -8,9 +8,10 @@ from typing import Any
 
 import psycopg
 
-from pgdyno.errors import UsageError
+from pgdyno.errors import UsageError, msg
 from pgdyno.load.dataset import Dataset, literal
 from pgdyno.load.standing import Table
+from pgdyno.message import Message
 
 #: Pages that are looked at for rows which the dataset cannot have: all of a smaller table.
 _PAGES = 1_000
@@ -35,7 +36,7 @@ from pg_catalog.pg_class c, pg_catalog.pg_roles r
 where c.oid = any(%s::oid[]) and r.rolname = current_user"""
 
 
-def doubts(conn: psycopg.Connection[Any], tables: Sequence[Table]) -> Iterator[tuple[Table, str]]:
+def doubts(conn: psycopg.Connection[Any], tables: Sequence[Table]) -> Iterator[tuple[Table, Message]]:
     """Yield tables that bear a pgdyno mark but may not be pgdyno's, each with the reason.
 
     The reasons are: another role owns the table, its columns differ from the dataset's, or it has a row that the
@@ -45,11 +46,11 @@ def doubts(conn: psycopg.Connection[Any], tables: Sequence[Table]) -> Iterator[t
     for oid, owner, is_mine, pages, columns in conn.execute(_LOOKED_AT, [list(by_oid)]).fetchall():
         table = by_oid[oid]
         if not is_mine:
-            yield table, f"belongs to {owner}"
+            yield table, msg("why-belongs-to", owner=owner)
         elif columns != _columns(conn, table):
-            yield table, "has other columns than pgdyno gives it"
+            yield table, msg("why-other-columns")
         elif table.kind == "r" and _has_other_rows(conn, table, pages):
-            yield table, "has rows that pgdyno does not make"
+            yield table, msg("why-other-rows")
 
 
 def _stem(name: str) -> str:

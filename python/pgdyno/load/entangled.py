@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from pgdyno.cluster.target import Target
 from pgdyno.errors import RefusedError, msg
+from pgdyno.message import Message, Name, listed
 from pgdyno.search_path import Connection
 
 _TIED = """
@@ -37,8 +38,8 @@ order by 1, 2, 3"""
 class Tie:
     """Something of somebody else's that a statement on a table of ours would change, or call."""
 
-    sentence: str
-    remedy: str
+    sentence: Message
+    remedy: Message | str
 
 
 def ties(conn: Connection, oids: Sequence[int]) -> list[Tie]:
@@ -46,23 +47,23 @@ def ties(conn: Connection, oids: Sequence[int]) -> list[Tie]:
     found = []
     for kind, table, other, is_partition in conn.execute(_TIED, [list(oids)]).fetchall():
         if kind == 0 and is_partition:
-            found.append(Tie(f"{other} is attached to {table} as a partition", f"ALTER TABLE {table} DETACH PARTITION"))
+            found.append(Tie(msg("tie-partition", other=other, table=table), f"ALTER TABLE {table} DETACH PARTITION"))
         elif kind == 0:
-            found.append(Tie(f"{other} inherits from {table}", f"ALTER TABLE {other} NO INHERIT {table}"))
+            found.append(Tie(msg("tie-inherits", other=other, table=table), f"ALTER TABLE {other} NO INHERIT {table}"))
         elif kind == 1:
-            found.append(Tie(f"the trigger {other} stands on {table}", f"DROP TRIGGER {other} ON {table}"))
+            found.append(Tie(msg("tie-trigger", other=other, table=table), f"DROP TRIGGER {other} ON {table}"))
         elif kind == 2:
-            found.append(Tie(f"the rule {other} stands on {table}", f"DROP RULE {other} ON {table}"))
+            found.append(Tie(msg("tie-rule", other=other, table=table), f"DROP RULE {other} ON {table}"))
         else:
-            found.append(Tie(f"a foreign key of {other} follows the rows of {table}", f"drop that key of {other}"))
+            found.append(Tie(msg("tie-foreign-key", other=other, table=table), msg("tie-drop-key", other=other)))
     return found
 
 
 def refuse(conn: Connection, target: Target, oids: Sequence[int]) -> None:
     """Raise RefusedError, naming them, where objects of somebody else are tied to these tables."""
     if found := ties(conn, oids):
-        named = "; ".join(t.sentence for t in found[:5])
-        more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
+        named = listed((t.sentence for t in found[:5]), "semicolon")
+        more = msg("tie-more", n=len(found) - 5) if len(found) > 5 else Name("")
         raise RefusedError(
             msg("error-pgdyno-did-not-make-would", where=target.where, named=named, more=more),
             msg("remedy-use-database-own-createdb-bench", remedy=found[0].remedy),

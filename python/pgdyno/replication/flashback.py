@@ -28,6 +28,7 @@ from pgdyno.cluster.removal import Made
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, RefusedError, TargetError, UsageError, msg
+from pgdyno.message import Name, Text
 from pgdyno.replication import archives, state
 from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.replication.member import Member
@@ -94,7 +95,7 @@ class Flashback:
     folder: Path
     snapshot: str
     #: The server's words on where recovery ended, and the last transaction that it has, by its log.
-    stopped: str
+    stopped: Text
     last_transaction: str
     seconds: float
     #: Of each table its rows.
@@ -287,7 +288,7 @@ def _before(found: list[Snapshot], to: str, target: tuple[str, str] | None) -> S
 
     fitting = [s for s in found if is_before(s)]
     if not fitting:
-        there = f"the first is of {found[0].at}, {found[0].stop_lsn}" if found else "there is none"
+        there = msg("why-first-snapshot", at=found[0].at, lsn=found[0].stop_lsn) if found else msg("why-no-snapshot")
         raise RefusedError(
             msg("error-no-snapshot-from-before", to=to, there=there), msg("remedy-pgdyno-cluster-snapshot-keeps-one")
         )
@@ -362,7 +363,7 @@ def _start(new: ManagedCluster) -> None:
             raise
     if "recovery ended before configured recovery target was reached" in new.layout.log.read_text(errors="replace"):
         raise RefusedError(
-            msg("error-wal-ends-before-last-transaction", value=_reason(new.layout.log)[1] or "unknown"),
+            msg("error-wal-ends-before-last-transaction", value=_reason(new.layout.log)[1] or msg("state-unknown")),
             msg("remedy-latest-takes-all-there-timeline"),
         )
     raise ClusterError(msg("error-server-ended-while-replayed", last_words=last_words(new.layout.log)))
@@ -382,12 +383,12 @@ def _superuser(new: ManagedCluster) -> Target:
     return replace(new.layout.target, options={"options": "-c search_path=pg_catalog"})
 
 
-def _reason(log: Path) -> tuple[str, str]:
+def _reason(log: Path) -> tuple[Text, str]:
     """Return the position at which recovery stopped, and the time of the last transaction, from the log."""
     text = log.read_text(errors="replace")
     stopped = re.findall(r"LOG:\s+(recovery stopping .*)", text)
     last = re.findall(r"last completed transaction was at log time (.*)", text)
-    return stopped[-1] if stopped else "at the end of WAL", last[-1] if last else ""
+    return Name(stopped[-1]) if stopped else msg("flashback-end-of-wal"), last[-1] if last else ""
 
 
 def _verify(cluster: ReplicatedCluster, new: ManagedCluster, found: Flashback) -> None:

@@ -19,6 +19,7 @@ from pgdyno.cluster.process import START_TIMEOUT_S, ServerProcess, kill_all, las
 from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, msg
+from pgdyno.message import Text
 
 #: How long a server may take to stop in order, before it is stopped by force.
 _STOP_S = 30.0
@@ -209,7 +210,7 @@ class Member:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(child.pid, sig)
 
-    def last_words(self) -> str:
+    def last_words(self) -> Text:
         """Return the end of the server's log."""
         return last_words(self.log)
 

@@ -26,6 +26,7 @@ from pgdyno.cluster.settings import Setting
 from pgdyno.cluster.target import Target
 from pgdyno.errors import ClusterError, LocalError, msg
 from pgdyno.interrupt import signals_held
+from pgdyno.message import Message, Text
 from pgdyno.replication.backup import BaseBackup, bytes_in, pg_basebackup, quoted
 
 _PRIMARY = "primary"
@@ -119,11 +120,11 @@ class ReplicatedServer(EmbeddedCluster):
         """Return True if all servers are alive."""
         return self._is_up and all(s.server.is_alive() for s in self._standbys)
 
-    def last_words(self, lines: int = 5) -> str:
+    def last_words(self, lines: int = 5) -> Text:
         """Return the end of the log of the server that has died."""
         gone = next((s for s in self._standbys if not s.server.is_alive()), None)
         if gone is not None and self._is_up:
-            return f"{gone.name}: {gone.server.last_words(lines)}"
+            return msg("words-of-member", member=gone.name, words=gone.server.last_words(lines))
         return super().last_words(lines)
 
     def configure(self, settings: list[Setting]) -> None:
@@ -151,7 +152,7 @@ class ReplicatedServer(EmbeddedCluster):
                 row = conn.execute(ask, [_NAMES]).fetchone()
             if row is not None and row == (wanted, bool(wanted)):
                 return
-            self._refuse_late(deadline, f"{_NAMES} = '{wanted}' does not take effect")
+            self._refuse_late(deadline, msg("error-setting-without-effect", setting=f"{_NAMES} = '{wanted}'"))
             time.sleep(0.02)
 
     # ------------------------------------------------------------ standbys
@@ -237,12 +238,14 @@ class ReplicatedServer(EmbeddedCluster):
         ask = "select count(*) from pg_stat_replication where state = 'streaming' and application_name = any(%s)"
         with administration.connect(self.target) as conn:
             while conn.execute(ask, [self.names]).fetchone() != (len(self.names),):
-                self._refuse_late(deadline, "not all standbys stream")
+                self._refuse_late(deadline, msg("error-standbys-do-not-stream"))
                 time.sleep(0.02)
 
-    def _refuse_late(self, deadline: float, what: str) -> None:
+    def _refuse_late(self, deadline: float, what: Message) -> None:
         if not self.is_alive() or time.monotonic() > deadline:
-            raise ClusterError(f"{what}: {self.last_words()}", msg("remedy-servers-logs-say-more"))
+            raise ClusterError(
+                msg("error-with-words", what=what, words=self.last_words()), msg("remedy-servers-logs-say-more")
+            )
 
     def _remove(self) -> None:
         self.stop()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pgdyno import home
-from pgdyno.errors import RefusedError, msg
+from pgdyno.errors import ReasonError, RefusedError, msg
 
 #: In the cluster's folder.
 FILE = "replication.json"
@@ -80,10 +80,10 @@ def load(base: Path) -> Record:
         with os.fdopen(fd, encoding="utf-8") as f:
             status = os.fstat(fd)
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
-                raise ValueError("it is not ours alone to write")
+                raise ReasonError(msg("why-others-may-write"))
             values: dict[str, Any] = json.load(f)
         if values.pop("format") != 1:
-            raise ValueError("it is of another version of pgdyno")
+            raise ReasonError(msg("why-another-version"))
         record = Record(**values)
         _check(record)
     except FileNotFoundError:
@@ -113,27 +113,27 @@ def refuse_others_folder(base: Path) -> None:
 
 
 def _check(record: Record) -> None:
-    """Raise ValueError if the record contains names that pgdyno never writes.
+    """Raise ReasonError if the record contains names that pgdyno never writes.
 
     The check matters because pgdyno removes folders by these names.
     """
     members = set(record.members)
     named = {record.primary, *record.built, *record.following, *record.ports}
     if not members or not all(_MEMBER.fullmatch(m) for m in members) or not named <= members:
-        raise ValueError("its members are none")
+        raise ReasonError(msg("why-not-written-by-pgdyno", what="members"))
     if not all(isinstance(p, int) and 0 < p < 65536 for p in record.ports.values()):
-        raise ValueError("its ports are none")
+        raise ReasonError(msg("why-not-written-by-pgdyno", what="ports"))
     if record.network is not None and not (
         _NETWORK.fullmatch(record.network[0]) and isinstance(record.network[1], int) and 0 < record.network[1] < 255
     ):
-        raise ValueError("its network is none")
+        raise ReasonError(msg("why-not-written-by-pgdyno", what="network"))
     spaces = [*record.tablespaces, *record.tablespaces.values(), record.identity]
     if not all(isinstance(s, str) for s in spaces) or not re.fullmatch(r"[0-9a-f]{0,16}", record.identity):
-        raise ValueError("its tablespaces are none")
+        raise ReasonError(msg("why-not-written-by-pgdyno", what="tablespaces"))
     if record.pooler is not None and not (isinstance(record.pooler[0], int) and 0 < record.pooler[0] < 65536):
-        raise ValueError("its pooler is none")
+        raise ReasonError(msg("why-not-written-by-pgdyno", what="pooler"))
     if record.unfinished is not None and record.unfinished[1] not in members:
-        raise ValueError("what was begun is of no member")
+        raise ReasonError(msg("why-not-written-by-pgdyno", what="unfinished"))
 
 
 @contextlib.contextmanager

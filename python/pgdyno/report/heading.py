@@ -34,7 +34,7 @@ def error(data: RunData) -> Text | None:
     texts: list[Text] = [trial_error(t) for t in failed[:_SOME]]
     if len(failed) > _SOME:
         texts.append(message("more-trials-failed", n=len(failed) - _SOME))
-    texts += [message("unreadable", file=Name(path), why=Name(why)) for path, why in data.unreadable]
+    texts += [message("unreadable", file=Name(path), why=why) for path, why in data.unreadable]
     found = [*([ended] if ended else []), *texts]
     return listed(found, "semicolon") if found else None
 

@@ -36,7 +36,7 @@ def written(found: History, answer: Sequence[Text], lang: str) -> str:
             tables=[_changes(found, changes)] if changes else [],
             charts=[chart(found, i18n.writer(lang))] if found.series else [],
             details=[_series(found)],
-            method=[*answer[lead.SENTENCES :], *map(Name, found.unreadable), message("note-history")],
+            method=[*answer[lead.SENTENCES :], *found.unreadable, message("note-history")],
             tiles=_tiles(found, changes),
             lang=lang,
         )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pgdyno.cluster.target import Target
-from pgdyno.errors import ClusterError
+from pgdyno.errors import ClusterError, msg
 from pgdyno.message import listed
 from pgdyno.model import Caveat, EventKind
 from pgdyno.replication.private import ReplicatedServer
@@ -25,7 +25,7 @@ from pgdyno.stream.events import Happened, TrialFinished, TrialStarted
 from pgdyno.stream.stream import RunStream, TrialStream
 
 #: Advice where a server has died.
-LOG = "The server's log is in the run directory: server.log."
+LOG = msg("remedy-server-log")
 
 
 class TrialStarter:

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from pgdyno.cluster import network as networks
 from pgdyno.errors import LocalError, PgdynoError, SpecError, msg
+from pgdyno.message import Name, sentences
 from pgdyno.run.addresses import Addresses
 from pgdyno.run.plan import Configuration
 from pgdyno.run.provision import Options
@@ -136,10 +137,10 @@ def _private_only(w: Wish) -> PgdynoError | None:
         if wrong:
             names = sorted({n for c in running for n, _ in c.settings}) if what == "axes.settings" else []
             which = f" ({', '.join(f'--vary or --set {n}' for n in names)})" if names else ""
-            change = " Or change them in that server between two runs: pgdyno compare." if names else ""
+            change = msg("remedy-change-between-runs") if names else Name("")
             return SpecError(
                 msg("error-goes-private-servers-this-run", what=what, which=which),
-                msg("remedy-leave-out-or-let-pgdyno", change=change),
+                sentences([msg("remedy-leave-out-or-let-pgdyno"), change]),
             )
     return None
 

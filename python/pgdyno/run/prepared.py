@@ -11,8 +11,7 @@ from pydantic import ValidationError
 
 from pgdyno.collect import host
 from pgdyno.engine import Sample
-from pgdyno.errors import SpecError, UsageError, msg
-from pgdyno.format import one_line
+from pgdyno.errors import ReasonError, SpecError, UsageError, msg
 from pgdyno.load.dataset import BY_SCALE, ROWS_PER_SCALE, Dataset
 from pgdyno.load.own import touched
 from pgdyno.load.own.dataset import OwnDataset
@@ -236,11 +235,10 @@ def recorded(path: Path, m: manifest.Manifest) -> Prepared:
         experiment = Experiment.model_validate(m.experiment)
         text = (path / "experiment.toml").read_text(encoding="utf-8")
         if m.cores is None:
-            raise ValueError("cores: it is not there")
+            raise ReasonError(msg("why-key-missing", key="cores"))
     except (OSError, ValueError) as e:
-        reason = one_line(e)[:200]
         raise UsageError(
-            msg("error-cannot-be-continued-manifest-json", path=path, reason=reason),
+            msg("error-cannot-be-continued-manifest-json", path=path, reason=e),
             msg("remedy-another-version-pgdyno-or-damaged"),
         ) from e
     return Prepared(experiment, text, m.scripts, m.cores, path.parent, m.shrunk, schedules=m.schedules)

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pgdyno.engine import Sample
-from pgdyno.errors import SpecError, msg
-from pgdyno.format import one_line
+from pgdyno.errors import ReasonError, SpecError, msg
 from pgdyno.spec.experiment import Experiment, SampleOf
 
 #: By client its transactions: the number of the script, nanoseconds from the begin, the row of scheduled samples.
@@ -45,19 +44,19 @@ def parsed(text: str, scripts: Sequence[tuple[str, str, int]], samples: Mapping[
         try:
             client, due, name, sample, values = line.split("\t")
             if name not in numbers:
-                raise ValueError(f'the workload has no script "{name}"')
+                raise ReasonError(msg("why-no-script", name=name))
             if not 0 <= int(client) < 100_000 or not 0 <= float(due) < 1e12:
-                raise ValueError("a number is out of its range")
+                raise ReasonError(msg("why-out-of-range"))
             row = 0
             if sample != "-":
                 of = samples.get(sample)
                 given = json.loads(values)
                 if of is None or not of.scheduled or not isinstance(given, list) or len(given) != len(of.columns):
-                    raise ValueError(f'samples."{sample}" is not scheduled, or has not as many columns')
+                    raise ReasonError(msg("why-sample-differs", sample=sample))
                 row = len(rows.setdefault(sample, []))
                 rows[sample].append([None if v is None else str(v) for v in given])
         except (ValueError, OverflowError, RecursionError) as e:
-            raise SpecError(f"{where}:{number}: {one_line(e)[:200]}", _LINE) from e
+            raise SpecError(msg("error-at-line", place=f"{where}:{number}", reason=e), _LINE) from e
         found.setdefault(int(client), []).append((numbers[name], round(float(due) * 1e6), row))
         if number > MOST:
             raise SpecError(

@@ -11,7 +11,7 @@ from pgdyno.engine import Sample
 from pgdyno.load.claim import Claim
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import Touched
-from pgdyno.message import Name, Text, message
+from pgdyno.message import Text, message
 from pgdyno.run.dataset import AnyDataset
 from pgdyno.run.plan import Place
 
@@ -60,4 +60,4 @@ class Site:
         """Return why the server is gone, or None if it runs or pgdyno does not manage it."""
         if self.cluster is None or self.cluster.is_alive():
             return None
-        return message("error-server-has-died", log=Name(self.cluster.last_words(2)))
+        return message("error-server-has-died", log=self.cluster.last_words(2))

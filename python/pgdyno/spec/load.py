@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pgdyno import files
-from pgdyno.errors import SpecError, msg
+from pgdyno.errors import SpecError, msg, reason
 from pgdyno.format import one_line
 from pgdyno.message import Name, Text, listed
 from pgdyno.spec import builtins, places
@@ -61,7 +61,7 @@ def read(name_or_path: str) -> tuple[Experiment, str, Path | None]:
         text = files.read_text(path)
     except (OSError, ValueError) as e:
         raise SpecError(
-            msg("error-cannot-read", path=path, reason=getattr(e, "strerror", e)),
+            msg("error-cannot-read", path=path, reason=reason(e)),
             msg("remedy-built-experiments", names=", ".join(names())),
         ) from e
     return _with_paths(parse(text, str(path)), path.parent), text, path.parent
@@ -241,9 +241,7 @@ def schedule_texts(experiment: Experiment, folder: Path | None) -> dict[str, str
                 out[name] = files.read_text(path)
             except (OSError, ValueError) as e:
                 where = f"workloads.{name}.replay"
-                raise SpecError(
-                    msg("error-cannot-read-for-key", where=where, path=path, reason=getattr(e, "strerror", e))
-                ) from e
+                raise SpecError(msg("error-cannot-read-for-key", where=where, path=path, reason=reason(e))) from e
     return out
 
 
@@ -261,4 +259,4 @@ def _script_text(script: Script, label: str, folder: Path | None, where: str) ->
     try:
         return script.name or str(path), files.read_text(path), script.weight
     except (OSError, ValueError) as e:
-        raise SpecError(msg("error-file-cannot-read", where=where, path=path, reason=getattr(e, "strerror", e))) from e
+        raise SpecError(msg("error-file-cannot-read", where=where, path=path, reason=reason(e))) from e

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from pgdyno.errors import UsageError, msg
+from pgdyno.errors import ReasonError, UsageError, msg
 from pgdyno.message import Message, Name, Text, message
 from pgdyno.store import texts
 from pgdyno.store.probe import Probe
@@ -351,9 +351,9 @@ class Manifest(Part):
 
 
 def check_schema(schema: object) -> None:
-    """Raise ValueError if a file has a newer schema than this version of pgdyno supports."""
+    """Raise ReasonError if a file has a newer schema than this version of pgdyno supports."""
     if isinstance(schema, int) and schema > SCHEMA:
-        raise ValueError(f"it is of schema {schema}, and this pgdyno knows {SCHEMA}: use a newer one")
+        raise ReasonError(msg("why-newer-schema", schema=schema, known=SCHEMA))
 
 
 def _from_0(old: dict[str, Any]) -> dict[str, Any]:
@@ -376,9 +376,9 @@ def parse(text: str) -> Manifest:
     try:
         found = json.loads(text)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ReasonError(msg("why-too-deep")) from None
     if not isinstance(found, dict):
-        raise ValueError("it is not what pgdyno writes")
+        raise ReasonError(msg("why-not-written-by-us"))
     schema = found.get("schema", 0)
     while isinstance(schema, int) and schema in _MIGRATIONS:
         found = _MIGRATIONS[schema](found)
@@ -386,15 +386,18 @@ def parse(text: str) -> Manifest:
     try:
         return Manifest.model_validate(found)
     except ValidationError as e:
-        raise ValueError(explained(e)) from e
+        raise ReasonError(explained(e)) from e
 
 
-def explained(e: ValidationError) -> str:
+def explained(e: ValidationError) -> Message:
     """Return the first mistake: its key and the reason."""
-    first = e.errors(include_url=False, include_context=False)[0]
+    first = e.errors(include_url=False)[0]
     key = ".".join(str(part) for part in first["loc"])
-    more = f" (and {e.error_count() - 1} more)" if e.error_count() > 1 else ""
-    return f"{key}: {first['msg']}{more}"
+    own = first.get("ctx", {}).get("error")
+    why = own.cause if isinstance(own, ReasonError) else Name(first["msg"])
+    if e.error_count() > 1:
+        return msg("why-key-and-more", key=key, reason=why, n=e.error_count() - 1)
+    return msg("why-key", key=key, reason=why)
 
 
 def text_of(path: Path) -> str:
@@ -404,11 +407,11 @@ def text_of(path: Path) -> str:
     cannot be read.
     """
     if path.stat().st_size > _MOST_BYTES:
-        raise ValueError("it is too large to be one of pgdyno's")
+        raise ReasonError(msg("why-too-large"))
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as e:
-        raise ValueError(f"it is not UTF-8: byte {e.start}") from e
+        raise ReasonError(msg("why-not-utf8-byte", byte=e.start)) from e
 
 
 def read(folder: Path) -> Manifest:

@@ -18,9 +18,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pgdyno.errors import UsageError, msg
+from pgdyno.errors import UsageError, msg, reason
 from pgdyno.figures import FIGURES
-from pgdyno.format import one_line
+from pgdyno.message import Text
 from pgdyno.model import TrialRecord, spelled
 from pgdyno.store import hlog, manifest, reading, rundir, samples
 from pgdyno.store.manifest import FILE, Manifest
@@ -44,7 +44,7 @@ class Rows(NamedTuple):
 
     columns: list[str]
     rows: list[tuple[Any, ...]]
-    unreadable: list[str]
+    unreadable: list[Text]
 
 
 def write_csv(found: Rows, to: TextIO) -> None:
@@ -94,10 +94,10 @@ def run(text: str, runs: Path) -> Rows:
         raise UsageError(msg("error-query-not-utf-8"), msg("remedy-write-terminal-s-encoding-which"))
     folders = [runs] if (runs / FILE).exists() else sorted(p.parent for p in runs.glob(f"*/{FILE}"))
     if not folders:
-        raise UsageError(msg("error-there-no-run-2", runs=runs), msg("remedy-name-run-directory-or-folder"))
+        raise UsageError(msg("error-there-no-run", folder=runs), msg("remedy-name-run-directory-or-folder"))
     rows: list[dict[str, Any]] = []
     files: list[dict[str, Any]] = []
-    unreadable: list[str] = []
+    unreadable: list[Text] = []
     wants_intervals = "intervals" in text.lower()
     cut_off: list[dict[str, Any]] = []
     searches: list[dict[str, Any]] = []
@@ -109,7 +109,7 @@ def run(text: str, runs: Path) -> Rows:
             data = reading.read(folder)
         except UsageError as e:
             # One run that is damaged does not hide the others.
-            unreadable.append(e.message)
+            unreadable.append(e.whole)
             continue
         if (c := data.manifest.capacity) is not None:
             found = {"rate": c.rate, "low": c.low, "high": c.high, "closed_tps": c.closed_tps}
@@ -130,10 +130,10 @@ def run(text: str, runs: Path) -> Rows:
                 # Under way, or killed: lines of text.
                 cut_off += [{**known, **asdict(r)} for r in data.series[t.plan.number]]
             elif why := _damage(file):
-                unreadable.append(f"{folder.name}/trials/{t.plan.folder}/{file.name}: {why}")
+                unreadable.append(_named(folder, file.relative_to(folder), why))
             else:
                 files.append({**known, "path": str(file)})
-        unreadable += [f"{folder.name}/{path}: {why}" for path, why in data.unreadable]
+        unreadable += [_named(folder, path, why) for path, why in data.unreadable]
     if unreadable and (not rows or (wants_intervals and not files and not cut_off)):
         raise UsageError(
             msg("error-nothing-can-be-read", unreadable=unreadable[0]), msg("remedy-pgdyno-report-names-what-wrong")
@@ -251,13 +251,17 @@ def _samples(db: duckdb.DuckDBPyConnection, scratch: Path, name: str, files: lis
     )
 
 
-def _damage(file: Path) -> str:
-    """Return why a Parquet file cannot be read, or an empty string if it can."""
+def _named(run: Path, file: Path | str, why: Text) -> Text:
+    return msg("error-file-reason", path=f"{run.name}/{file}", reason=why)
+
+
+def _damage(file: Path) -> Text | None:
+    """Return why a Parquet file cannot be read, or None if it can."""
     try:
         pq.read_schema(file)
     except reading.DAMAGED_PARQUET as e:
-        return one_line(e)[:200]
-    return ""
+        return reason(e)
+    return None
 
 
 def _trial(folder: Path, data: RunData, t: TrialRecord) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from pgdyno._core import Histogram
 from pgdyno.analysis.quantiles import RESOLUTION, mean_half_width_over, quantile_band_over
-from pgdyno.format import one_line
-from pgdyno.message import Name
+from pgdyno.errors import ReasonError, msg, reason
+from pgdyno.message import Name, Text, message
 from pgdyno.model import (
     PERCENTILE_NAMES,
     UNCOUNTED,
@@ -127,7 +127,7 @@ class RunData:
     #: By trial number: of each interval, by its start, how many values each of the log's tags has.
     counts_over_time: Callable[[int], dict[int, dict[str, int]]]
     #: Files that cannot be read, and why; more may be found as series and histograms are asked for.
-    unreadable: list[tuple[str, str]] = field(default_factory=list)
+    unreadable: list[tuple[str, Text]] = field(default_factory=list)
     #: It is still being written.
     under_way: bool = False
 
@@ -172,9 +172,9 @@ class _Damage:
 
     def __init__(self, base: Path) -> None:
         self._base = base
-        self.files: list[tuple[str, str]] = []
+        self.files: list[tuple[str, Text]] = []
 
-    def note(self, path: Path, why: str) -> None:
+    def note(self, path: Path, why: Text) -> None:
         named = str(path.relative_to(self._base)) if path.is_relative_to(self._base) else str(path)
         if named not in (name for name, _ in self.files):
             self.files.append((named, why))
@@ -295,9 +295,9 @@ def _records(path: Path, damage: _Damage) -> list[TrialRecord]:
         except FileNotFoundError:
             # It was just being made when the run was killed: there is nothing in it.
             if any(folder.iterdir()):
-                damage.note(file, "it is not there")
+                damage.note(file, msg("why-missing"))
         except (OSError, ValueError, TypeError, OverflowError) as e:
-            damage.note(file, str(getattr(e, "strerror", None) or e))
+            damage.note(file, reason(e))
     return found
 
 
@@ -346,9 +346,9 @@ def parse_trial(text: str) -> TrialFile:
             manifest.check_schema(found.get("schema", 0))
         return _TRIAL_FILE.validate_python(found)
     except RecursionError:
-        raise ValueError("it is nested too deeply") from None
+        raise ReasonError(msg("why-too-deep")) from None
     except ValidationError as e:
-        raise ValueError(explained(e)) from e
+        raise ReasonError(explained(e)) from e
 
 
 def _counts(summary: TrialSummary | None) -> dict[str, int]:
@@ -388,21 +388,21 @@ class _Merged:
             try:
                 if tag in self._encoded or not self._counts.get(tag):
                     return hlog.decoded(self._encoded[tag]) if tag in self._encoded else None
-                raise ValueError(f"it has no {tag}")
+                raise ReasonError(msg("why-lacks", what=tag))
             except ValueError as e:
                 # The log may be whole.
-                self._damage.note(self._folder / MERGED, str(e))
+                self._damage.note(self._folder / MERGED, reason(e))
                 self._encoded = None
         if self._logged is None:
             counted = {r.start_ns for r in self._series[self._number] if r.phase not in UNCOUNTED}
             self._logged = hlog.read_merged(self._folder / LOG, counted)
         found, expected = self._logged.get(tag), self._counts.get(tag)
         if expected is not None and (count := found.count if found else 0) != expected:
-            self._damage.note(self._folder / LOG, f"of {tag} it holds {count:,} of {expected:,} values")
+            self._damage.note(self._folder / LOG, message("why-values-missing", what=Name(tag), n=count, of=expected))
         return found
 
 
-def read_checks(folder: Path, note: Callable[[Path, str], None] = lambda *_: None) -> list[dict[str, Any]]:
+def read_checks(folder: Path, note: Callable[[Path, Text], None] = lambda *_: None) -> list[dict[str, Any]]:
     """Return the checks of a trial's tables; the list is empty if nothing was checked."""
     path = folder / CHECKS
     if not path.exists():
@@ -413,14 +413,14 @@ def read_checks(folder: Path, note: Callable[[Path, str], None] = lambda *_: Non
         if not isinstance(found, list) or not all(
             isinstance(c, dict) and all(isinstance(c.get(k), t) for k, t in kinds.items()) for c in found
         ):
-            raise ValueError("it is not a list of checks")
+            raise ReasonError(msg("why-no-checks"))
     except (OSError, ValueError) as e:
-        note(path, str(e))
+        note(path, reason(e))
         return []
     return found
 
 
-def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: None) -> list[IntervalRow]:
+def read_intervals(folder: Path, note: Callable[[Path, Text], None] = lambda *_: None) -> list[IntervalRow]:
     """Return a trial's time series.
 
     It comes from the Parquet file, or from the lines that were written until the trial was killed. `note` is called
@@ -436,7 +436,7 @@ def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: 
             return [IntervalRow(**row) for row in found]
         except (*DAMAGED_PARQUET, TypeError) as e:
             # The rest of the run is still worth reading.
-            note(parquet, one_line(e)[:200])
+            note(parquet, reason(e))
             return []
     rows: list[IntervalRow] = []
     try:
@@ -444,7 +444,7 @@ def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: 
     except FileNotFoundError:
         return rows
     except OSError as e:
-        note(folder / LINES, e.strerror or str(e))
+        note(folder / LINES, reason(e))
         return rows
     for number, line in enumerate(lines, 1):
         if not line:
@@ -454,7 +454,7 @@ def read_intervals(folder: Path, note: Callable[[Path, str], None] = lambda *_: 
         except (ValueError, TypeError, RecursionError) as e:
             # The last line may be torn by a kill; a whole one is damaged.
             if number < len(lines):
-                note(folder / LINES, f"line {number}: {e}")
+                note(folder / LINES, message("why-line", line=number, reason=reason(e)))
             break
     return rows
 
@@ -471,7 +471,7 @@ def _buckets_over_time(log: Path, rows: list[IntervalRow]) -> list[tuple[int, li
     return [(start, h.buckets()) for start, tag, h in hlog.intervals(log, measured) if tag == hlog.TRANSACTION]
 
 
-def read_events(folder: Path, note: Callable[[Path, str], None] = lambda *_: None) -> list[Event]:
+def read_events(folder: Path, note: Callable[[Path, Text], None] = lambda *_: None) -> list[Event]:
     """Return the events of a trial, in order of time.
 
     `note` is called if the file cannot be read.
@@ -482,7 +482,7 @@ def read_events(folder: Path, note: Callable[[Path, str], None] = lambda *_: Non
     except FileNotFoundError:
         return []
     except OSError as e:
-        note(file, e.strerror or str(e))
+        note(file, reason(e))
         return []
     for number, line in enumerate(lines, 1):
         try:
@@ -492,7 +492,7 @@ def read_events(folder: Path, note: Callable[[Path, str], None] = lambda *_: Non
                 found.append(Event(int(facts["at_ns"]), event_kind(str(facts["kind"])), text))
         except (ValueError, TypeError, KeyError, RecursionError) as e:
             if number < len(lines):
-                note(file, f"line {number}: {e}")
+                note(file, message("why-line", line=number, reason=reason(e)))
             break
     return sorted(found, key=lambda e: e.at_ns)
 

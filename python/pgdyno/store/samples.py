@@ -23,7 +23,8 @@ import pyarrow.json as pj
 import pyarrow.parquet as pq
 
 from pgdyno import home
-from pgdyno.format import one_line
+from pgdyno.errors import reason
+from pgdyno.message import Text, message
 
 #: The folder within a trial's.
 FOLDER = "samples"
@@ -108,7 +109,7 @@ def file_of(trial: Path, name: str) -> Path | None:
     return path if path.exists() else None
 
 
-def read(trial: Path, name: str, note: Callable[[Path, str], None] = lambda *_: None) -> list[Row]:
+def read(trial: Path, name: str, note: Callable[[Path, Text], None] = lambda *_: None) -> list[Row]:
     """Return the rows of a source; the list is empty if there are none.
 
     `note` is called for each file that cannot be read.
@@ -123,7 +124,7 @@ def read(trial: Path, name: str, note: Callable[[Path, str], None] = lambda *_: 
             with pq.ParquetFile(path) as file:
                 rows: list[Row] = file.read(use_threads=False).to_pylist()
         except _DAMAGED as e:
-            note(path, one_line(e)[:200])
+            note(path, reason(e))
             return []
         return rows
     path = path.with_suffix(".jsonl")
@@ -133,7 +134,7 @@ def read(trial: Path, name: str, note: Callable[[Path, str], None] = lambda *_: 
     except FileNotFoundError:
         return rows
     except OSError as e:
-        note(path, e.strerror or str(e))
+        note(path, reason(e))
         return rows
     for number, line in enumerate(lines, 1):
         if not line:
@@ -142,6 +143,6 @@ def read(trial: Path, name: str, note: Callable[[Path, str], None] = lambda *_: 
             rows.append(json.loads(line))
         except (ValueError, RecursionError) as e:
             if number < len(lines):
-                note(path, f"line {number}: {e}")
+                note(path, message("why-line", line=number, reason=reason(e)))
             break
     return rows

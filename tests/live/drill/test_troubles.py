@@ -156,7 +156,7 @@ def test_a_damaged_member_is_found(cluster: Path) -> None:
         row = conn.execute("select pg_relation_filepath('public.damaged_a_idx')").fetchone()
         conn.execute("checkpoint")
     following.wait_caught_up(c)
-    assert row is not None and [amcheck(m) for m in c.members] == ["", "", ""]
+    assert row is not None and [amcheck(m) for m in c.members] == [None, None, None]
     (victim, *_) = c.others(c.primary)
     victim.stop()
     with (victim.data / row[0]).open("r+b") as f:
@@ -165,7 +165,7 @@ def test_a_damaged_member_is_found(cluster: Path) -> None:
     victim.start()
     try:
         following.wait_streaming(c, victim)
-        assert "damaged_a_idx" in amcheck(victim) and amcheck(c.primary) == ""
+        assert "damaged_a_idx" in str(amcheck(victim)) and amcheck(c.primary) is None
     finally:
         build.rebuild(c, victim, c.primary, lambda *_: None)
         victim.start()

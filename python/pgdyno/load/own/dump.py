@@ -14,6 +14,7 @@ from pgdyno.cluster.target import Target
 from pgdyno.errors import LocalError, SpecError, TargetError, msg
 from pgdyno.format import one_line
 from pgdyno.load.own.scan import LineScanner
+from pgdyno.message import Message
 
 #: What formats of pg_dump begin with, besides plain SQL.
 _ARCHIVE = b"PGDMP"
@@ -96,12 +97,12 @@ def restore(target: Target, path: Path, programs: Callable[[str], Path], *, jobs
         raise TargetError(msg("error-failed-2", name=program.name, words=words), _remedy(words))
 
 
-def _remedy(text: str) -> str:
+def _remedy(text: str) -> Message:
     if match := re.search(r'role "([^"]+)" does not exist', text):
-        return f"createuser {match[1]}, or pg_dump --no-owner --no-privileges."
+        return msg("remedy-create-owner", role=match[1])
     if "extension" in text:
-        return "Install the extension in the server, or leave it out of the dump."
-    return "Was it made by a newer pg_dump, or for other extensions?"
+        return msg("remedy-install-extension")
+    return msg("remedy-newer-dump")
 
 
 def _send(path: Path, process: subprocess.Popen[bytes]) -> None:

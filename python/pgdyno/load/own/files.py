@@ -11,10 +11,11 @@ from pathlib import Path
 import psycopg
 
 from pgdyno import files
-from pgdyno.errors import SpecError, msg
+from pgdyno.errors import SpecError, msg, reason
 from pgdyno.format import one_line
 from pgdyno.load.find import Connection
 from pgdyno.load.own.scan import Kind, Part, parts
+from pgdyno.message import Message
 
 #: Bytes of a file that are sent together.
 _PIECE = 1 << 20
@@ -63,14 +64,14 @@ class SqlFile:
         try:
             found = cls(path, files.read_text(path))
         except (OSError, ValueError) as e:
-            raise SpecError(msg("error-cannot-read", path=path, reason=getattr(e, "strerror", None) or e)) from e
+            raise SpecError(msg("error-cannot-read", path=path, reason=reason(e))) from e
         for part in found.parts:
             if part.kind is Kind.COMMAND:
                 found._checked(part)
             elif match := _REFUSED.match(part.bare) or _WITHIN.search(part.bare):
                 word = " ".join(match[1].split()).upper()
-                reason, remedy = _reason(word)
-                raise SpecError(f"{found.at(part.offset)}: {word}: {reason}", remedy)
+                why, remedy = _refusal(word)
+                raise SpecError(msg("error-word-reason", at=found.at(part.offset), word=word, reason=why), remedy)
         return found
 
     @cached_property
@@ -90,12 +91,11 @@ class SqlFile:
                 msg("remedy-leave-out-create-database-drop", word=word),
             )
         elif word not in _HARMLESS:
-            remedy = (
-                "Name that file in `files`, before this one."
-                if word in ("\\i", "\\ir", "\\include")
-                else "Write it as SQL."
+            includes = word in ("\\i", "\\ir", "\\include")
+            raise SpecError(
+                msg("error-psql-s-commands-only-copy", at=self.at(part.offset), word=word),
+                msg("remedy-name-file-before" if includes else "remedy-write-as-sql"),
             )
-            raise SpecError(msg("error-psql-s-commands-only-copy", at=self.at(part.offset), word=word), remedy)
 
     @property
     def data_files(self) -> list[Path]:
@@ -128,10 +128,10 @@ class SqlFile:
                 if conn.closed:
                     raise
                 offset = part.offset + max(0, int(e.diag.statement_position or 1) - 1) * (part.kind is Kind.STATEMENT)
-                reason = e.diag.message_primary or one_line(e)
+                words = e.diag.message_primary or one_line(e)
                 more = "; ".join(filter(None, (e.diag.message_detail, e.diag.context)))
                 raise SpecError(
-                    f"{self.at(offset)}: {reason}{f' ({more[:200]})' if more else ''}", e.diag.message_hint or ""
+                    f"{self.at(offset)}: {words}{f' ({more[:200]})' if more else ''}", e.diag.message_hint or ""
                 ) from e
         return rows
 
@@ -178,10 +178,10 @@ class SqlFile:
         return (self.path.parent / name).resolve()
 
 
-def _reason(word: str) -> tuple[str, str]:
+def _refusal(word: str) -> tuple[Message, Message]:
     if word.endswith("DATABASE"):
-        return "the database is that of --target, or pgdyno's own", f"Leave {word} and \\c out."
-    return "a file runs in one transaction, as a whole", "Leave BEGIN and COMMIT out."
+        return msg("why-database-given"), msg("remedy-leave-out-database", word=word)
+    return msg("why-one-transaction"), msg("remedy-leave-out-begin")
 
 
 def copy_file(conn: Connection, path: Path, copy: re.Match[str], watch: Watch) -> int:
