@@ -13,6 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.support import messages
 from tests.support.cli import Result, pgdyno
 from tests.support.server import Server
 from tests.support.tells import tells
@@ -111,7 +112,7 @@ def test_a_workload_is_made_of_pg_stat_statements(busy: Server, tmp_path: Path) 
     values = [row[0] for row in next(s["values"] for s in listed if "values" in s)]
     assert 88 <= values.count("eu") <= 92 and 8 <= values.count("us") <= 12, values
     readme = (out / "README.md").read_text()
-    assert "It asks the catalog" not in readme and "it asks the catalog" in readme and "each statement is one" in readme
+    assert messages.text("capture-asks-catalog") in readme and messages.text("captured-lost-transactions") in readme
     (file,) = out.glob("*.toml")
     assert len(run(file, busy, tmp_path)["scripts"]) == 5  # type: ignore[arg-type]
     # Rows, blocks, WAL and time of a call are compared with production's.
@@ -266,7 +267,7 @@ def test_what_deleted_nothing_deletes_nothing(busy: Server, sessions: str, tmp_p
     # A key finds as often as in production; of the others the planner knows better.
     deletes = [p.read_text() for p in (tmp_path / "all").glob("*delete*.sql")]
     assert len(deletes) == 2 and all("-- may find nothing" in d for d in deletes), deletes
-    assert readme.count("it changed next to no rows") == 1, readme
+    assert readme.count(messages.text("capture-changed-nearly-none")) == 1, readme
     (update,) = (p.read_text() for p in (tmp_path / "all").glob("*update*.sql"))
     assert f"<= {round(1_000_000 * 20 / 30)} then" in update
     # Without what is meant to purge.
@@ -299,7 +300,7 @@ def test_a_capture_that_only_reads_writes_nothing(busy: Server, sessions: str, t
     assert any("harmless(" in t for t in texts.values()), texts
     assert not any(word in t for word in ("purg", "nightly", "delete") for t in texts.values()), texts
     readme = (tmp_path / "reads" / "README.md").read_text()
-    assert readme.count("it calls public.purge_old(), which may write (--read-only)") == 2, readme
+    assert readme.count(messages.text("capture-calls-volatile", function="public.purge_old()")) == 2, readme
     assert counted(busy, sessions) == before
     # Whatever stands in its scripts.
     first = next((tmp_path / "reads").glob("*.sql"))

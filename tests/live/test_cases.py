@@ -14,6 +14,7 @@ from pgdyno.errors import PgdynoError, SpecError
 
 from tests.support import schemas
 from tests.support.cli import environment, pgdyno
+from tests.support.messages import text
 from tests.support.schemas import MadeUp, as_dataset, made, of_folder
 from tests.support.server import Server
 
@@ -196,11 +197,11 @@ def test_random_schemas_are_filled(server: Server, database: str, tmp_path: Path
 
 #: Scripts with their calls, and what is said.
 CAPTURED: dict[str, tuple[list[tuple[str, int]], str]] = {
-    "30-jdbc-fetch": ([("select-acct", 2), ("select-users", 1)], "5 fetches from portals are no executions"),
+    "30-jdbc-fetch": ([("select-acct", 2), ("select-users", 1)], text("capture-fetches", n="5")),
     "31-rollback-to-savepoint": ([("update-acct", 4)], ""),
     "32-marginalia-comments": ([("select-relations-users", 40)], ""),
     "33-stderr-log": ([("select-acct", 1)], ""),
-    "35-param-lists": ([("select-slot", 5)], "lists of 5 lengths"),
+    "35-param-lists": ([("select-slot", 5)], text("capture-lengths", n=5)),
 }
 
 

@@ -16,6 +16,7 @@ from pgdyno.capture.lexical import Casts, general
 from pgdyno.capture.logfiles import Statement
 from pgdyno.capture.write import write
 from pgdyno.cluster import administration
+from pgdyno.message import Name
 
 from tests.support.schemas import target_of
 from tests.support.server import Server
@@ -155,7 +156,7 @@ def test_no_value_is_written(
     with closing(administration.connect(target_of(server, database))) as conn:
         found = logs.read_log([log], "x", Catalog(conn), top=10_000, read_only=False)
         assert len(found.scripts) > 15 and found.covered > 0.5
-        write(found, tmp_path / "out", source="x", when="now", what="the log")
+        write(found, tmp_path / "out", source=Name("x"), when="now")
     texts = {p.name: p.read_text() for p in (tmp_path / "out").iterdir()}
     texts["terminal"] = "".join(capfd.readouterr())
     for name, text in texts.items():
@@ -184,7 +185,7 @@ def test_transactions_in_all_forms_are_one_script(server: Server, tmp_path: Path
     (tmp_path / "x.csv").write_text(as_csv(entries, "a"))
     with closing(administration.connect(target_of(server, "postgres"))) as conn:
         found = logs.read_log([tmp_path / "x.csv"], "postgres", Catalog(conn), top=30, read_only=False)
-    write(found, tmp_path / "out", source="x", when="now", what=found.of)
+    write(found, tmp_path / "out", source=Name("x"), when="now")
     texts = [p.read_text() for p in sorted((tmp_path / "out").glob("*.sql"))]
     assert len(texts) == 2 and not found.left_out and sum(s.calls for s in found.scripts) == 80, (texts, found.left_out)
     assert any(has in t.lower() for t in texts), texts

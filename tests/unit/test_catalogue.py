@@ -105,6 +105,7 @@ def test_each_id_is_there_and_used_with_its_arguments() -> None:
     # Ids that come from a table of names, or that a page's template has.
     files = [*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.j2")]
     quoted = set(re.findall(r"[\"']([a-z][a-z0-9-]+)[\"']", "\n".join(p.read_text() for p in files)))
+    quoted |= set(re.findall("<(new-[a-z-]+)>", (PACKAGE / "cli" / "new.py").read_text()))
     begun = tuple(put_together() | {"column-", "probe-", "condition-", "job-"})
     assert {k for k in set(texts) - seen - facts() - quoted if not k.startswith(begun)} == set()
     assert {k for k in texts if k.startswith("fact-")} == facts()

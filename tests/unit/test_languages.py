@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import re
+import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
+from pgdyno import i18n
+from pgdyno.capture.pace import Pace
+from pgdyno.capture.statements import Capture, Captured, LeftOut, Replayed
+from pgdyno.capture.write import write
+from pgdyno.errors import msg
+from pgdyno.message import Name
+from pgdyno.spec.load import parse
 
 from tests.support.cli import environment, pgdyno
+from tests.support.source import nodes
+
+PACKAGE = Path(__file__).parents[2] / "python" / "pgdyno"
 
 SENTENCE = re.compile(r"[a-z]{2,} [a-z]{2,} [a-z]{2,} [a-z]{2,}")
 CHINESE = re.compile("[\u3400-\u9fff]")
@@ -45,9 +58,76 @@ def test_each_verb_speaks_chinese(words: tuple[str, ...], tmp_path: Path) -> Non
     assert english.code == before.code and not CHINESE.search(english.out + english.err)
 
 
-def test_files_are_made_in_chinese(tmp_path: Path) -> None:
-    done = pgdyno("--lang", "zh", "new", tmp_path / "x")
-    assert done.code == 0 and done.out.startswith("已写入：") and (tmp_path / "x.toml").exists()
+ENGLISH = re.compile(r"[a-z]{2,} [a-z]{2,} [a-z]{2,}")
+
+
+@pytest.mark.parametrize("kind", ["tpcb", "sql", "dump", "none"])
+def test_an_experiment_is_written_in_chinese(tmp_path: Path, kind: str) -> None:
+    done = pgdyno("--lang", "zh", "new", tmp_path / "x.toml", "--kind", kind)
+    assert done.code == 0 and ENGLISH.search(done.out) is None, done.out
+    comments = re.findall(r"# (.*)", (tmp_path / "x.toml").read_text())
+    assert len(comments) > 8 and [c for c in comments if ENGLISH.search(c)] == []
+    assert "<new-" not in (tmp_path / "x.toml").read_text()
+    tomllib.loads((tmp_path / "x.toml").read_text())
+
+
+@pytest.mark.parametrize("form", ["statements", "log", "replay"])
+def test_a_capture_is_written_in_chinese(tmp_path: Path, form: str) -> None:
+    remarks = [msg("capture-parameter", n=1, remark=msg("draw-new-key"))]
+    found = Capture(
+        scripts=[Captured("1-select-t", "select 1;\n", 10, remarks)],
+        left_out=[LeftOut(msg("capture-asks-catalog"), "select relname from pg_class", 3, 0.1)] * 102,
+        covered=0.9,
+        pace=Pace(100.0, 60.0, 4, 0.5),
+        notes=[msg("capture-cut-off", n=1)],
+        samples={"t": ('"public"."t"', ["id"], True)},
+        is_of_log=form != "statements",
+        replay=Replayed(1, 1.0, [(0, 0.0, "1-select-t", "s", ["1"])], {"s": ["id"]}) if form == "replay" else None,
+    )
+    say = partial(i18n.text, lang="zh")
+    file = write(found, tmp_path / "out", source=Name("shop.csv"), when="now", read_only=True, say=say)
+    comments = re.findall(r"^# (.*)", file.read_text(), re.M)
+    assert len(comments) >= 7 and [c for c in comments if ENGLISH.search(c)] == []
+    assert parse(file.read_text(), "x.toml").name == "out"
+    readme = (tmp_path / "out" / "README.md").read_text().replace("select relname from pg_class", "")
+    assert "新的随机键" in readme and ENGLISH.findall(readme) == []
+
+
+#: Files whose English is not pgdyno's to translate (pgbench's own words, PostgreSQL's, the standard's), is help (its
+#: Chinese is in help.ftl), or names causes to developers.
+NOT_OURS = re.compile(
+    r"pgbench/|cli/(options|requests|help|\w+_app|verbs_\w+|main|mistakes|sysbench|entry)\.py|report/sysbench|tpcc/|"
+    r"cluster/(remedies|datadir)\.py|store/(export|hlog)\.py|diagnosis/causes/|collect/serverlog|spec/builtins|"
+    r"capture/(languages|parameters|harm)\.py|cli/new\.py"
+)
+SQL = re.compile(
+    r"\b(select|set local|set default|set stand|alter|drop|create|comment on|execute|case when|order by|lock table|"
+    r"declare|if not exists|is distinct|link set|addr show|route show|neigh show|from pg_|is not null|add primary)\b"
+    r"|^\W"
+)
+#: PostgreSQL's words, names of data, keys of records, and words of exceptions that are not shown by themselves.
+KNOWN = {
+    "analysis/client.py", "analysis/scaling.py", "analysis/spread.py", "cluster/administration.py",
+    "cluster/registry.py", "cluster/target.py", "cluster/binaries.py", "capture/statements.py",
+    "collect/sources/waits.py", "diagnosis/recorded.py", "drill/own.py", "load/own/dataset.py",
+    "report/replication.py", "report/resources.py", "run/provision.py", "spec/load.py", "spec/places.py",
+}  # fmt: skip
+
+
+def test_few_sentences_stand_in_the_code() -> None:
+    """What pgdyno says is in the catalogues. Three words in a row elsewhere are a developer's, or a mistake."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name in KNOWN or NOT_OURS.search(name):
+            continue
+        for node in nodes(path):
+            raised = node.exc if isinstance(node, ast.Raise) else node.value if isinstance(node, ast.Return) else None
+            for part in ast.walk(raised) if raised is not None else ():
+                text = part.value if isinstance(part, ast.Constant) else ""
+                if isinstance(text, str) and ENGLISH.search(text) and not SQL.search(text.lower()):
+                    found.append(f"{path.relative_to(PACKAGE)}: {text}")
+    assert found == []
 
 
 def test_a_language_that_is_not_there_is_refused() -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pgdyno.capture.logfiles import Reader, Statement
 from pgdyno.errors import UsageError
+from pgdyno.message import Name, message
 
 #: As PostgreSQL's catalogues of messages have them: a level, a statement with its duration, an execution, a fetch, and
 #: what parameters are called.
@@ -56,9 +57,9 @@ def said(s: Statement, language: str, is_fetch: bool = False) -> tuple[str, str,
 def as_csv(entries: list[tuple[str, str, str, str]], session: str) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    for database, level, message, detail in entries:
+    for database, level, words, detail in entries:
         row = [""] * 26
-        row[2], row[5], row[11], row[13], row[14] = database, session, level, message, detail
+        row[2], row[5], row[11], row[13], row[14] = database, session, level, words, detail
         writer.writerow(row)
     return out.getvalue()
 
@@ -70,9 +71,9 @@ def as_json(entries: list[tuple[str, str, str, str]], session: str) -> str:
 
 def as_stderr(entries: list[tuple[str, str, str, str]], session: str, prefix: str) -> str:
     out = ""
-    for database, level, message, detail in entries:
+    for database, level, words, detail in entries:
         head = PREFIXES[prefix].format(pid=session, db=database)
-        tabbed = message.replace("\n", "\n\t")
+        tabbed = words.replace("\n", "\n\t")
         out += f"{head}{level}:  {tabbed}\n" + (f"{head}DETAIL:  {detail}\n" if detail else "")
     return out
 
@@ -135,7 +136,7 @@ def test_a_log_that_is_being_written_is_cut_off_at_its_end(tmp_path: Path, form:
     path = tmp_path / f"x.{form}"
     path.write_text(whole[:-30] if form == "json" else whole[: whole.rindex("a.1") + 1])
     reader = Reader([path], "shop", "")
-    assert list(reader.statements()) == [s, s] and "cut off" in reader.notes()[0]
+    assert list(reader.statements()) == [s, s] and reader.notes() == [message("capture-cut-off", n=1)]
     # In the middle it is another file.
     path.write_text("nonsense\n" + whole)
     with pytest.raises(UsageError, match="PostgreSQL's"):
@@ -157,7 +158,8 @@ def test_why_there_is_nothing(tmp_path: Path) -> None:
     path.write_text(as_csv([("other", *said(Statement("a.1", "select 1", {}), "en"))] * 3, "a.1"))
     reader = Reader([path], "shop", "")
     assert not list(reader.statements())
-    assert "3 entries, none of them a statement of database shop; there are some of other" in reader.notes()[0]
+    known = {"n": 3, "database": Name("shop"), "others": Name("other")}
+    assert message("capture-log-of-others", **known) in reader.notes()
     path = tmp_path / "x.log"
     path.write_text("nothing that PostgreSQL writes\n")
     with pytest.raises(UsageError, match="log_line_prefix"):

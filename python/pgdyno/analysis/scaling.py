@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -64,18 +65,15 @@ class Scaling:
     levels: int
 
     @property
-    def unknown(self) -> list[str]:
-        """List of statements in words on what these data cannot tell."""
-        out = []
+    def unknown(self) -> list[Literal["sigma", "kappa", "knee"]]:
+        """Parameters that these data do not determine: their intervals reach from nothing to something."""
+        out: list[Literal["sigma", "kappa", "knee"]] = []
         if self.sigma.low < _NOTHING < self.sigma.high:
-            out.append(f"whether there is contention at all: sigma may be 0, or up to {self.sigma.high:.3g}")
+            out.append("sigma")
         if self.kappa.low < _NOTHING**2 < self.kappa.high:
-            out.append("whether throughput turns down again: kappa may be 0")
+            out.append("kappa")
         if self.knee.high > _WIDE * self.knee.low:
-            until = "on" if math.isinf(self.knee.high) else f"to {self.knee.high:.0f}"
-            out.append(
-                f"where the knee is: anywhere from {self.knee.low:.0f} {until}; measure more levels, and beyond it"
-            )
+            out.append("knee")
         return out
 
 

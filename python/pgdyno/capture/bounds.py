@@ -10,6 +10,7 @@ from pgdyno.capture import draws, sql
 from pgdyno.capture.catalog import Catalog, Table
 from pgdyno.capture.described import Statement
 from pgdyno.capture.draws import Draw
+from pgdyno.errors import msg
 
 #: Ranges of a column that stand in a script.
 _RANGES = 40
@@ -43,7 +44,7 @@ def between(low: int, high: int, s: Statement, catalog: Catalog) -> dict[int, Dr
     if table is None or not bounds:
         return {}
     part = _part(table, s, catalog)
-    remark = "" if part is not None else "how far the bounds are apart is not known: by the blocks that were read"
+    remark = None if part is not None else msg("draw-range-by-blocks")
     part = min(_TENTH, (s.blocks or table.rows) / max(1.0, _narrowed(table, s, catalog))) if part is None else part
     is_moved = use.is_moved or s.uses[high].is_moved
     pairs = []
@@ -59,7 +60,7 @@ def between(low: int, high: int, s: Statement, catalog: Catalog) -> dict[int, Dr
         (n,) = steps
         apart = catalog.apart(type_, s.type(n), _at(0.5 - part / 2, bounds, type_, catalog),
                               _at(0.5 + part / 2, bounds, type_, catalog))  # fmt: skip
-        found |= {n: Draw((), apart, "the bounds are as far apart as production's rows say")} if apart else {}
+        found |= {n: Draw((), apart, msg("draw-range-by-rows"))} if apart else {}
     return found
 
 
@@ -111,7 +112,7 @@ def beyond(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw | None:
     if not bounds or (is_age and not _TIMES.match(column_type)):
         return None
     part = _part(table, s, catalog)
-    remark = "" if part is not None else "how many rows are beyond it is not known: anywhere"
+    remark = None if part is not None else msg("draw-bound-anywhere")
     parts = [(i + 0.5) / 10 for i in range(10)] if part is None else [part * f for f in (0.6, 0.8, 1.0, 1.2, 1.4)]
     values = [_at(1 - p if use.how == "above" else p, bounds, column_type, catalog) for p in parts]
     if part is not None and part > _NEARLY_ALL:
@@ -123,5 +124,5 @@ def beyond(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw | None:
         ago = f"({now} - {of.expression}::{column_type})"
         # A date less a date is a number of days.
         ago = f"({now}::timestamp - {of.expression}::timestamp)" if column_type == "date" else ago
-        return replace(of, expression=ago, remark=remark or "the same time as in the data, however old it is")
+        return replace(of, expression=ago, remark=remark or msg("draw-age"))
     return draws.from_values(name, values, s.place, remark)

@@ -7,10 +7,15 @@ from dataclasses import dataclass, field
 
 from pgdyno.capture import sql
 from pgdyno.capture.draws import Draw
+from pgdyno.message import Message
 
 
 class NotKnownError(Exception):
-    """Raised where nothing stands for a parameter; says why."""
+    """No value can stand for a parameter."""
+
+    def __init__(self, reason: Message) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from pgdyno.load.dataset import literal
+from pgdyno.message import Message
 
 #: Values and steps of a distribution that a script has; more cost the client time and tell little.
 _COMMON, _STEPS, _VALUES = 10, 10, 100
@@ -73,7 +74,7 @@ class Draw:
     lines: tuple[str, ...]
     expression: str
     #: What is not as it was.
-    remark: str = ""
+    remark: Message | None = None
     #: What the rows must have that its `\\pick` draws: sample, table, column, and whether it may be NULL.
     needs: tuple[tuple[str, str, str, bool], ...] = ()
     #: Values that its `\\pick` draws from.
@@ -120,7 +121,7 @@ def from_a_list(name: str, d: Distribution, place: str) -> Draw:
     return from_values(name, rows, place)
 
 
-def from_values(name: str, values: Sequence[str], place: str, remark: str = "") -> Draw:
+def from_values(name: str, values: Sequence[str], place: str, remark: Message | None = None) -> Draw:
     """One of some values, each as often as the others."""
     if len(set(values)) == 1:
         return Draw((), literal_of(values[0]), remark)

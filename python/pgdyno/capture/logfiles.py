@@ -19,6 +19,7 @@ from typing import TextIO
 
 from pgdyno.capture import languages
 from pgdyno.errors import ReasonError, UsageError, msg, reason
+from pgdyno.message import Argument, Name, Text, message
 
 _PARAMETERS = re.compile(r"\$(\d+) = (NULL|'(?:[^']|'')*')")
 #: Of csvlog's columns.
@@ -64,22 +65,22 @@ class Reader:
         self._without_database = False
         self._found = False
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Text]:
         """Return the notes on the log that a reader of the capture needs."""
-        out = []
+        out: list[Text] = []
         if self._fetches:
-            out.append(f"{self._fetches:,} fetches from portals are no executions: rows of what was executed before")
+            out.append(message("capture-fetches", n=self._fetches))
         if self._cut:
-            out.append(f"the last entry of {self._cut} file(s) is cut off, and left out")
+            out.append(message("capture-cut-off", n=self._cut))
         if self._without_database:
-            out.append("the log's lines do not name their database (%d in log_line_prefix): all of them were taken")
+            out.append(message("capture-log-without-database"))
         if not self._found:
             others = ", ".join(name for name, _ in self._others.most_common(5) if name)
-            out.append(
-                f"{self._entries:,} entries, none of them a statement of database {self._database}"
-                + (f"; there are some of {others}" if others else "")
-                + ": log_min_duration_statement = 0 (or log_statement = 'all') writes them"
-            )
+            known: dict[str, Argument] = {"n": self._entries, "database": Name(self._database)}
+            if others:
+                out.append(message("capture-log-of-others", **known, others=Name(others)))
+            else:
+                out.append(message("capture-log-without-statements", **known))
         return out
 
     def statements(self) -> Iterator[Statement]:

@@ -34,6 +34,7 @@ from pgdyno.capture.statements import (
     with_draws,
 )
 from pgdyno.errors import UsageError, msg
+from pgdyno.message import Message, Text
 
 #: What begins and ends transactions.
 _READ_WRITE = re.compile(r"\s*(?:begin|start|set)\b.*\bread\s+write\b", re.IGNORECASE | re.DOTALL)
@@ -103,17 +104,17 @@ def read_log(
         seen.idle.append(_idle_before(transaction))
     out = Capture(notes=reader.notes())
     calls = {kind: sum(len(s.given) for s in alike.values()) for kind, alike in kinds.items()}
-    out.of, out.is_of_log = "the transactions in the log", True
+    out.of, out.is_of_log = msg("capture-of-log"), True
     times, whole = _times(kinds), sum(calls.values()) or 1
     for kind, alike in sorted(kinds.items(), key=lambda x: -calls[x[0]]):
         # Of lists of several lengths the most frequent stands for all.
         seen = max(alike.values(), key=lambda s: len(s.given))
         why = _why_not(seen.texts, catalog, read_only) or (
-            "" if len(out.scripts) < top else f"beyond the first {top} (--top)"
+            None if len(out.scripts) < top else msg("capture-beyond", top=top)
         )
         values = replay and catalog.writes_all
         script = why or _script(seen, calls[kind], len(alike), catalog, len(out.scripts) + 1, with_values=values)
-        if isinstance(script, str):
+        if isinstance(script, Message):
             text = "; ".join(map(shown, seen.texts))
             out.left_out.append(LeftOut(script, text, calls[kind], times[kind] / (sum(times.values()) or 1)))
         else:
@@ -275,15 +276,15 @@ def _general(s: Statement) -> tuple[str, dict[int, str | None]]:
     return text, {**s.parameters, **dict(enumerate(values, lexical.highest(s.text) + 1))}
 
 
-def _why_not(texts: Sequence[str], catalog: Catalog, read_only: bool) -> str:
+def _why_not(texts: Sequence[str], catalog: Catalog, read_only: bool) -> Message | None:
     if any(sql.asks_catalog(t) for t in texts):
-        return "it asks the catalog"
+        return msg("capture-asks-catalog")
     for text in texts if read_only else ():
-        why = "it asks for a transaction that writes" if _READ_WRITE.search(text) else may_write(text, catalog)
+        why = msg("capture-read-write") if _READ_WRITE.search(text) else may_write(text, catalog)
         if why:
             return why
     schema = [t for t in texts if sql.is_control(t) and not _WITHIN.match(t)]
-    return f"it has {schema[0].split()[0]} in it" if schema else ""
+    return msg("capture-contains", command=schema[0].split()[0]) if schema else None
 
 
 def _known(text: str, original: str, catalog: Catalog) -> tuple[str, list[str] | str]:
@@ -327,7 +328,7 @@ class _Values:
         use, type_, name = self.uses.get(n), self.types[n - 1], f"{self.prefix}{n}"
         values = [v for v in self.of(n) if v is not None]
         if not values:
-            return Draw((), f"null::{type_}", "it was always null")
+            return Draw((), f"null::{type_}", msg("draw-always-null"))
         table = catalog.tables.get(use.table) if use is not None else None
         varies = use is not None and use.inserted and len(set(values)) > 1
         if varies and use is not None and table is not None and parameters.is_new(table, use.column, self._described()):
@@ -342,7 +343,7 @@ class _Values:
             return parameters.alone(n, self._described(), catalog)
         if not catalog.may_be_written(use, type_):
             if catalog.column(use) is None and type_ in ("text", "character varying", "uuid"):
-                return Draw((), looks_random(type_), "what it is of is not known: drawn by chance (--with-values)")
+                return Draw((), looks_random(type_), msg("draw-unknown-random"))
             return parameters.alone(n, self._described(), catalog)
         of = Distribution.of(values)
         integers = type_ in INTEGERS and draws.are_integers(of)
@@ -391,7 +392,7 @@ class _Values:
 
 def _script(
     seen: _Seen, calls: int, lengths: int, catalog: Catalog, number: int, *, with_values: bool = False
-) -> Captured | str:
+) -> Captured | Message:
     """Create a script for a kind of transaction; return the reason if there is none.
 
     With `with_values`, each transaction has its own values.
@@ -399,7 +400,7 @@ def _script(
     lines: list[str] = []
     scheduled: list[tuple[int, int]] = []
     body: list[str] = []
-    remarks = [f"lists of {lengths} lengths, of which the most frequent stands here"] if lengths > 1 else []
+    remarks: list[Text] = [msg("capture-lengths", n=lengths)] if lengths > 1 else []
     needs: list[tuple[str, str, str, bool]] = []
     listed: list[Listed] = []
     relations = Relations()
@@ -412,12 +413,12 @@ def _script(
             continue
         text, types = _known(text, seen.originals[at], catalog)
         if isinstance(types, str):
-            return f"the server does not take its general form: {types}"
+            return msg("capture-general-form-refused", words=types)
         tree = sql.parsed(text)
         if _SETS.search(text):
-            return "it sets what the session has, by a value that is not known"
+            return msg("capture-sets-session")
         if tree is None:
-            return "it cannot be read, so which of its values are secrets is not known"
+            return msg("capture-secrets-unknown")
         values = _Values(
             sql.uses(tree, catalog.names),
             types,
@@ -434,13 +435,15 @@ def _script(
                 drawn |= {n: Draw((), f":r_s{at + 1}p{n}") for n in own}
                 scheduled += [(at, n) for n in own]
         except described.NotKnownError as e:
-            return str(e)
+            return e.reason
         if isinstance(why := catalog.types(prepared_form(with_draws(text, drawn))), str):
-            return f"with what is drawn the server does not take it: {why}"
+            return msg("capture-drawn-refused", words=why)
         lines += [line for d in drawn.values() for line in d.lines]
         needs += needs_of(drawn)
         listed += listed_of(drawn)
-        remarks += [f"statement {at + 1}, ${n}: {d.remark}" for n, d in drawn.items() if d.remark]
+        remarks += [
+            msg("capture-statement-parameter", at=at + 1, n=n, remark=d.remark) for n, d in drawn.items() if d.remark
+        ]
         body.append(f"{with_draws(text, drawn)};")
     main = next(t for t in seen.texts if not sql.is_control(t))
     name = name_of(main, sql.parsed(main), number)
@@ -458,7 +461,7 @@ def _drawn(text: str, s: _Values, relations: Relations, catalog: Catalog) -> dic
     for n, type_ in enumerate(s.types, 1):
         use, each = s.uses.get(n), s.of(n)
         if _is_unsure(text, use, type_) and any(v is not None for v in each):
-            found[n] = Draw((), looks_random(type_), "it may be a secret: drawn by chance")
+            found[n] = Draw((), looks_random(type_), msg("draw-secret"))
             continue
         if n in together:
             found[n] = together[n]

@@ -15,6 +15,7 @@ from pgdyno.capture.catalog import INTEGERS, Catalog, Table
 from pgdyno.capture.described import NotKnownError, Statement
 from pgdyno.capture.draws import PARTS, Draw
 from pgdyno.capture.secrets import looks_random
+from pgdyno.errors import msg
 
 #: Values of a list, at most.
 _LONGEST_LIST = 200
@@ -126,7 +127,7 @@ def alone(n: int, s: Statement, catalog: Catalog) -> Draw:
     if (use.inserted and is_new(table, use.column, s)) or (use.how == "set" and table.is_unique(use.column)):
         return new_key(name, table, use.column, type_)
     if type_ == "jsonpath":
-        raise NotKnownError("what its parameter of type jsonpath is of is not known, and no value stands for it")
+        raise NotKnownError(msg("capture-no-value-for-type", type="jsonpath"))
     if use.how == "list":
         return _list(n, table, s, catalog)
     if type_ in INTEGERS and table.key == use.column and use.how in ("equal", "list", "set"):
@@ -160,10 +161,10 @@ def _sometimes(there: Draw, n: int, s: Statement) -> Draw:
     # NULL surely finds no row that could be changed; another value is looked for as production's was.
     other = f"null::{type_}" if s.changes else "-1" if type_ in INTEGERS else looks_random(type_)
     if round(s.hits * PARTS) == 0:
-        return Draw((), other, "a value that is not there, as in production")
+        return Draw((), other, msg("draw-absent"))
     # A subquery, so that its value is known before rows are looked for.
     chosen = f"(select case when :{name} <= {round(s.hits * PARTS)} then {there.expression}::{type_} else {other} end)"
-    why = f"a value that is there in {s.hits:.3g} of the calls, as in production"
+    why = msg("draw-present-in", share=f"{100 * s.hits:.3g}")
     lines = (*there.lines, f"\\set {name} random(1, {PARTS})")
     return replace(there, lines=lines, expression=chosen, remark=why)
 
@@ -173,21 +174,21 @@ def _without_column(use: sql.Use, s: Statement, name: str) -> Draw | None:
         case "limit":
             known = s.rows is not None and s.rows >= 1
             limit = max(1, round(s.rows)) if known and s.rows is not None else _LIMIT
-            why = "as many rows as a call had in production" if known else f"a limit, taken to be {limit}"
+            why = msg("draw-limit-of-production") if known else msg("draw-limit-assumed", limit=limit)
             return Draw((f"\\set {name} {limit}",), f":{name}", why)
         case "offset":
-            return Draw((f"\\set {name} 0",), f":{name}", "an offset, taken to be 0")
+            return Draw((f"\\set {name} 0",), f":{name}", msg("draw-offset"))
         case "step":
             none = {"interval": "'0'::interval"}.get(s.type(int(name[len(s.prefix) :])), "0")
-            return Draw((), none, "a step from another value, taken to be 0")
+            return Draw((), none, msg("draw-step"))
         case "unit":
-            return Draw((), "'day'", "a unit of time, taken to be a day")
+            return Draw((), "'day'", msg("draw-unit"))
         case "zone":
-            return Draw((), "'UTC'", "a time zone, taken to be UTC")
+            return Draw((), "'UTC'", msg("draw-zone"))
         case "encoding":
-            return Draw((), "'hex'", "an encoding, taken to be hex")
+            return Draw((), "'hex'", msg("draw-encoding"))
         case "format":
-            return Draw((), "'YYYY-MM-DD'", "a format, taken to be YYYY-MM-DD")
+            return Draw((), "'YYYY-MM-DD'", msg("draw-format"))
     return None
 
 
@@ -197,20 +198,20 @@ def type_draw(name: str, type_: str) -> Draw:
     Raise NotKnownError if no value can represent it.
     """
     if type_ in INTEGERS:
-        return Draw((f"\\set {name} random(1, 1000)",), f":{name}", "what it is of is not known: random(1, 1000)")
+        return Draw((f"\\set {name} random(1, 1000)",), f":{name}", msg("draw-unknown-column", value="random(1, 1000)"))
     expression = f"'{{}}'::{type_}" if type_.endswith("[]") else _BY_TYPE.get(type_)
     if not expression:
-        raise NotKnownError(f"what its parameter of type {type_} is of is not known, and no value stands for it")
-    return Draw((), expression, f"what it is of is not known: always {expression}")
+        raise NotKnownError(msg("capture-no-value-for-type", type=type_))
+    return Draw((), expression, msg("draw-unknown-column", value=expression))
 
 
 def new_key(name: str, table: Table, column: str, type_: str) -> Draw:
     """Draw a value that the column very likely does not have."""
     if type_ not in INTEGERS:
-        return Draw((), _NEW.get(type_, looks_random(type_)), "a new key, by chance")
+        return Draw((), _NEW.get(type_, looks_random(type_)), msg("draw-new-key"))
     high = _LARGEST[type_]
     low = f":{table.name}_last + 1" if table.key == column else f"{high // 2}"
-    return Draw((f"\\set {name} random({low}, {high})",), f":{name}", "a new key, by chance")
+    return Draw((f"\\set {name} random({low}, {high})",), f":{name}", msg("draw-new-key"))
 
 
 def is_new(table: Table, column: str, s: Statement) -> bool:
@@ -241,7 +242,7 @@ def _key(name: str, table: Table, hits: float, catalog: Catalog) -> Draw | None:
         (f"\\set {name}_u random(1, {PARTS})",
          f"\\set {name} case when :{name}_u <= {round(hits * PARTS)} then {there} "
          f"else :{table.name}_first - random(1, 1000) end"),
-        f":{name}", f"a key that is there in {hits:.3g} of the calls, as in production",
+        f":{name}", msg("draw-present-in", share=f"{100 * hits:.3g}"),
     )  # fmt: skip
 
 
@@ -249,10 +250,10 @@ def _picked_alone(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
     use = s.uses[n]
     if not catalog.has_rows(table):
         made = type_draw(f"{s.prefix}{n}", s.type(n))
-        return Draw(made.lines, made.expression, f"{table.shown} has no rows to draw from")
+        return Draw(made.lines, made.expression, msg("draw-empty-table", table=table.shown))
     if not table.columns[use.column].is_plain:
         made = type_draw(f"{s.prefix}{n}", s.type(n))
-        return Draw(made.lines, made.expression, f"{table.shown} may call its owner's functions when it is read")
+        return Draw(made.lines, made.expression, msg("draw-unsafe-table", table=table.shown))
     return picks.picked(table, {n: use}, s, catalog)[n]
 
 
@@ -277,7 +278,7 @@ def _list(n: int, table: Table, s: Statement, catalog: Catalog) -> Draw:
         draw = alone(1, one, catalog)
         lines += [_numbered(line, f"{s.prefix}{n}_", i) for line in draw.lines]
         values.append(_numbered(draw.expression, f"{s.prefix}{n}_", i))
-    remark = f"a list of {wanted}, by the rows that a call had in production" if wanted > 1 else ""
+    remark = msg("draw-list", n=wanted) if wanted > 1 else None
     expression = f"array[{', '.join(values)}]::{type_}" if is_array else ", ".join(values)
     return replace(draw, lines=tuple(lines), expression=expression, remark=remark)
 

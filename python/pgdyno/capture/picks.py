@@ -10,6 +10,7 @@ from pgdyno.capture import sql
 from pgdyno.capture.catalog import Catalog, Table
 from pgdyno.capture.described import Statement
 from pgdyno.capture.draws import Draw
+from pgdyno.message import Message
 from pgdyno.spec.values import variable_of
 
 #: Characters of a LIKE's prefix.
@@ -19,7 +20,7 @@ _SOME_NULLS = 0.01
 
 
 def picked(
-    table: Table, numbers: Mapping[int, sql.Use], s: Statement, catalog: Catalog, remark: str = ""
+    table: Table, numbers: Mapping[int, sql.Use], s: Statement, catalog: Catalog, remark: Message | None = None
 ) -> dict[int, Draw]:
     """Parameters that one row of a table has, which is drawn where the script runs: no value is written down."""
     first = min(numbers)
@@ -39,7 +40,7 @@ def picked(
         )
         lines = (f"\\pick {sample} {prefix}",) if n == first else ()
         needs = ((sample, table.shown, columns[n], not without),)
-        out[n] = Draw(lines, expression, remark if n == first else "", needs)
+        out[n] = Draw(lines, expression, remark if n == first else None, needs)
     return out
 
 

@@ -19,9 +19,9 @@ from pgdyno.capture.catalog import INTEGERS, Catalog
 from pgdyno.capture.draws import Draw, Listed
 from pgdyno.capture.harm import differs
 from pgdyno.capture.pace import Pace
-from pgdyno.errors import RefusedError, msg
-from pgdyno.format import one_line
+from pgdyno.errors import ReasonError, RefusedError, msg, reason
 from pgdyno.load.find import Connection
+from pgdyno.message import Message, Name, Text, message
 from pgdyno.statements import writes
 
 _STATEMENTS = """
@@ -59,7 +59,7 @@ class Captured:
     name: str
     text: str
     calls: int
-    remarks: Sequence[str] = ()
+    remarks: Sequence[Text] = ()
     #: What one call was, by the keys of spec.experiment.ProducedScript.
     each: Mapping[str, float] = field(default_factory=dict)
     #: What rows must have that it picks: tables and columns.
@@ -76,7 +76,7 @@ class Captured:
 class LeftOut:
     """A statement, or a kind of transaction, that no script stands for."""
 
-    why: str
+    why: Message
     text: str
     calls: int
     #: Of the time of all; of their number, where the time is not known.
@@ -104,10 +104,10 @@ class Capture:
     left_out: list[LeftOut] = field(default_factory=list)
     #: Part that the scripts stand for, and of what.
     covered: float = 0.0
-    of: str = "the time that the server spent in statements"
+    of: Message = field(default_factory=lambda: msg("capture-of-time"))
     is_of_log: bool = False
     #: What the reader should know of the source.
-    notes: Sequence[str] = ()
+    notes: Sequence[Text] = ()
     #: In place of a rate: sessions' transactions at their times.
     replay: Replayed | None = None
     #: Executions per second; None: not known.
@@ -156,10 +156,10 @@ def read_server(
         out.notes = _why_nothing(conn)
     for c in found:
         why = _not_ours(c.text, catalog, read_only) or (
-            "" if len(out.scripts) < top else f"beyond the first {top} (--top)"
+            None if len(out.scripts) < top else msg("capture-beyond", top=top)
         )
         script = why or script_of(c, catalog, len(out.scripts) + 1)
-        if isinstance(script, str):
+        if isinstance(script, Message):
             out.left_out.append(LeftOut(script, shown(lexical.general(c.text)[0]), c.calls, c.ms / whole))
             continue
         out.add(script, catalog)
@@ -172,15 +172,15 @@ def read_server(
     return out
 
 
-def unfound(found: Capture) -> list[str]:
+def unfound(found: Capture) -> list[Text]:
     """Return advice for the case that many statements name relations that this session does not find."""
-    calls = sum(x.calls for x in found.left_out if "does not exist" in x.why and "relation" in x.why)
-    if not calls:
-        return []
-    return [
-        f'{calls:,} calls name relations that are not in the search path here: --target "... '
-        "options='-c search_path=...'\", as production's sessions have it"
-    ]
+    calls = sum(x.calls for x in found.left_out if _is_unfound(x.why))
+    return [message("capture-unfound", calls=calls)] if calls else []
+
+
+def _is_unfound(why: Message) -> bool:
+    words = why.args.get("words")
+    return isinstance(words, Name) and "does not exist" in words.text and "relation" in words.text
 
 
 def _since_reset(conn: Connection) -> float:
@@ -229,49 +229,46 @@ def _counts(conn: Connection) -> dict[Any, Counts]:
     try:
         view = conn.execute(_EXTENSION).fetchone()
         if view is None:
-            raise psycopg.errors.UndefinedTable("the extension is not in this database")
+            raise ReasonError(msg("why-no-extension"))
         rows = conn.execute(SQL(_STATEMENTS).format(Identifier(*view))).fetchall()
-    except psycopg.Error as e:
+    except (psycopg.Error, ReasonError) as e:
         raise RefusedError(
-            msg("error-pg-stat-statements-cannot-be", reason=one_line(e)[:200]),
+            msg("error-pg-stat-statements-cannot-be", reason=reason(e)),
             msg("remedy-create-extension-pg-stat-statements"),
         ) from e
     return {(i, q): Counts(q, *counted) for i, q, *counted in rows}
 
 
-def _why_nothing(conn: Connection) -> list[str]:
+def _why_nothing(conn: Connection) -> list[Text]:
     # What the session had before it turned its own off.
     row = conn.execute(
         "select reset_val from pg_catalog.pg_settings where name = 'pg_stat_statements.track'"
     ).fetchone()
     if row is not None and row[0] == "none":
-        return ["pg_stat_statements.track = none: nothing is counted (SET it to top)"]
-    return ["pg_stat_statements has counted no statement of this database (was it reset? is it another database?)"]
+        return [msg("capture-track-none")]
+    return [msg("capture-none-counted")]
 
 
-def _not_ours(text: str, catalog: Catalog, read_only: bool) -> str:
+def _not_ours(text: str, catalog: Catalog, read_only: bool) -> Message | None:
     if sql.is_control(text):
-        return "it controls transactions, settings or the schema"
+        return msg("capture-controls")
     if sql.asks_catalog(text):
-        return "it asks the catalog"
+        return msg("capture-asks-catalog")
     if text == "<insufficient privilege>":
-        return "its text is hidden: GRANT pg_read_all_stats"
-    return may_write(text, catalog) if read_only else ""
+        return msg("capture-hidden")
+    return may_write(text, catalog) if read_only else None
 
 
-def may_write(text: str, catalog: Catalog) -> str:
-    """Return the reason why a statement does not belong in a read-only capture.
-
-    An empty string means that the statement belongs in it.
-    """
+def may_write(text: str, catalog: Catalog) -> Message | None:
+    """Return the reason why a statement does not belong in a read-only capture, or None if it does."""
     if writes(text) or sql.bare(text)[:4].lower() == "call":
-        return "it writes (--read-only)"
+        return msg("capture-writes")
     if volatile := catalog.functions(text).volatile:
-        return f"it calls {volatile}, which may write (--read-only): it is VOLATILE, which STABLE ones are not"
-    return ""
+        return msg("capture-calls-volatile", function=volatile)
+    return None
 
 
-def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
+def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | Message:
     """Create a script for one statement; return the reason if there is none."""
     given = sql.acceptable(c.text.strip().rstrip(";"))
     # Of what was prepared before statistics were reset, constants are counted with their values.
@@ -283,13 +280,13 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
             text, types = other, found
             break
     if isinstance(types, str):
-        return f"the server does not take its general form: {types}"
+        return msg("capture-general-form-refused", words=types)
     tree = sql.parsed(text)
     uses = sql.uses(tree, catalog.names) if tree is not None else {}
     uses |= {n: sql.Use(how="unit") for n in sql.extracted(text)}
     if _SETS.search(text):
-        return "it sets what the session has, by a value that is not known"
-    remarks: list[str] = [] if tree is not None else ["it could not be read: parameters are drawn by type alone"]
+        return msg("capture-sets-session")
+    remarks: list[Text] = [] if tree is not None else [msg("capture-unread")]
     changes = _CHANGES.match(sql.bare(text)) is not None
     tables = [catalog.tables[t] for t in sql.tables(tree) if t in catalog.tables] if tree is not None else []
     is_of_one = tree is not None and len(sql.tables(tree)) == 1
@@ -316,29 +313,26 @@ def script_of(c: Counts, catalog: Catalog, number: int) -> Captured | str:
     try:
         drawn = parameters.drawn(statement, catalog)
     except described.NotKnownError as e:
-        return str(e)
-    remarks += [f"${n}: {d.remark}" for n, d in drawn.items() if d.remark]
+        return e.reason
+    remarks += [msg("capture-parameter", n=n, remark=d.remark) for n, d in drawn.items() if d.remark]
     prepared = prepared_form(with_draws(text, drawn))
     own_types = catalog.types(prepared)
     if isinstance(own_types, str):
-        return f"with what is drawn the server does not take it: {own_types}"
+        return msg("capture-drawn-refused", words=own_types)
     here = _rows(prepared, own_types, catalog, finds_one=finds_one)
     if finds and parameters.is_calibrated(statement):
         # Its parameters are drawn so that they find as many; a generic plan knows nothing of that.
         here = None if changes else c.rows_per_call
     here = None if here is None else here * hits
     if changes and here is not None and differs(here, c.rows_per_call):
-        return (
-            f"it changed {c.rows_per_call:.3g} rows a call in production, and with parameters that are drawn about "
-            f"{here:,.3g}"
-        )
+        return msg("capture-changes-more", there=f"{c.rows_per_call:.3g}", here=f"{here:,.3g}")
     if changes and here is None:
         if not differs(1.0, c.rows_per_call):
-            remarks.append("how many rows it changes with these parameters is not known")
+            remarks.append(msg("capture-changes-unknown"))
         else:
-            return "it changed next to no rows in production; what it would change with these parameters is not known"
+            return msg("capture-changed-nearly-none")
     elif here is not None and (differs(here, c.rows_per_call) or differs(c.rows_per_call, here)):
-        remarks.append(f"{c.rows_per_call:.3g} rows a call in production, about {here:,.3g} here")
+        remarks.append(msg("capture-rows-differ", there=f"{c.rows_per_call:.3g}", here=f"{here:,.3g}"))
     finds_little = c.rows_per_call < _HALF and not text.lower().startswith("insert")
     script = _text(text, drawn, "-- may find nothing, as in production" if finds_little else "")
     plan = catalog.planner.shape(prepared, len(own_types))

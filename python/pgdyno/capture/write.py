@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+from pgdyno import i18n
 from pgdyno.capture.statements import Capture, Replayed
 from pgdyno.errors import UsageError, msg
+from pgdyno.message import Message, Name, Text, listed, message, single_line
+from pgdyno.units import Quantity
 
 #: The weight of the most frequent script.
 _HEAVIEST = 1000
-#: Of what was left out.
-_LISTED = 100
+#: Statements that were left out, in the README, and reasons in the error where nothing was captured.
+_LISTED, _REASONS = 100, 6
 _EXPERIMENT = """\
-# What {source} has carried out, captured on {when}: {n} scripts, {covered:.0f}% of {what}.
-# README.md says what they do not keep.
-# The dataset is the database as it is. Scripts that write change it: run this on a copy.
+# {head}
+# {readme}
+# {careful}
 #   pgdyno run {file} --target "..."
 name = "{name}"
 title = {title}
@@ -31,7 +35,7 @@ scripts = [
 {scripts}
 ]
 {samples}
-# What production did, with which reports compare what the run does. Of one call.
+# {produced}
 [workloads.captured.production]
 covered = {covered_part:.4f}
 of = {what_part}
@@ -44,27 +48,27 @@ clients = {clients}
 {rate}{times}
 protocol = "prepared"
 """
-
-
-#: Open loop: production's clients do not wait for a server that is slower.
-_RATE = """\
-# Open loop: production did {pace.tps:,.4g} a second in the mean over {pace.seconds:,.4g} s; here {times:g} times of it.
-# Leave rate out for a closed loop: as much as the clients can.
-rate = {tps:.6g}
-"""
-_READ_ONLY = "\n# Whatever its statements call: the server refuses to write.\nread_only = true"
+Say = Callable[[Text], str]
 
 
 def write(
-    found: Capture, folder: Path, *, source: str, when: str, what: str, read_only: bool = False, times: float = 1.0
+    found: Capture,
+    folder: Path,
+    *,
+    source: Text,
+    when: str,
+    read_only: bool = False,
+    times: float = 1.0,
+    say: Say = i18n.text,
 ) -> Path:
     """Write the capture into a new folder; return the file of the experiment.
 
-    `times` multiplies the rate of production. Raise UsageError if the folder exists.
+    `times` multiplies the rate of production, and `say` writes comments and the README in a language. Raise UsageError
+    if the folder exists.
     """
     if not found.scripts:
-        why = dict.fromkeys([*(x.why for x in found.left_out), *found.notes])
-        raise UsageError(msg("error-nothing-was-captured"), "; ".join(why)[:400])
+        why = {say(x): x for x in [*(x.why for x in found.left_out), *found.notes]}
+        raise UsageError(msg("error-nothing-was-captured"), listed(list(why.values())[:_REASONS], "semicolon"))
     try:
         # Bounds of somebody's numbers stand in the scripts.
         folder.mkdir(mode=0o700, parents=True)
@@ -78,31 +82,42 @@ def write(
         (folder / f"{s.name}.sql").write_text(s.text, encoding="utf-8")
         weight = max(1, round(_HEAVIEST * s.calls / most))
         lines.append(f'  {{ file = "{s.name}.sql", name = "{s.name}", weight = {weight} }},')
-    clients, rate = [1, 8, 32], "# How much production does in a second is not known. rate = 100 makes an open loop.\n"
+    clients, rate = [1, 8, 32], f"# {say(msg('captured-rate-unknown'))}\n"
     if found.pace is not None:
         pace = found.pace.times(times)
-        clients, rate = [pace.clients], _RATE.format(pace=found.pace, tps=pace.tps, times=times)
+        said = msg(
+            "captured-rate", tps=f"{found.pace.tps:,.4g}", seconds=f"{found.pace.seconds:,.4g}", times=f"{times:g}"
+        )
+        clients = [pace.clients]
+        rate = f"# {say(said)}\n# {say(msg('captured-closed'))}\nrate = {pace.tps:.6g}\n"
     replay, how_long = "", "duration_s = 60\nwarmup_s = 10\nrepetitions = 3"
     if found.replay is not None:
         _write_replay(found.replay, folder / "replay.tsv")
         clients, rate, replay = (
             [found.replay.clients],
             "",
-            '\n# Sessions begin transactions as in the log.\nreplay = "replay.tsv"',
+            f'\n# {say(msg("captured-replay"))}\nreplay = "replay.tsv"',
         )
         how_long = f"duration_s = {math.ceil(10 * found.replay.seconds) / 10 + 0.5}\nwarmup_s = 0\nrepetitions = 1"
     name = re.sub(r"[^a-z0-9_-]+", "-", folder.name.lower()).strip("-_")[:60] or "captured"
     file = folder / f"{name}.toml"
-    source = " ".join(source.split())
+    head = message(
+        "captured-head",
+        source=single_line(source), when=Name(when), n=len(found.scripts), share=Quantity(found.covered, "share"),
+        what=found.of,
+    )  # fmt: skip
+    title = say(message("captured-title", source=single_line(source)))
+    refuses = f"\n# {say(msg('captured-read-only'))}\nread_only = true"
     text = _EXPERIMENT.format(
-        source=source, when=when, n=len(found.scripts), covered=100 * found.covered, what=what, file=file, name=name,
-        title=json.dumps(f"Captured from {source}", ensure_ascii=False), scripts="\n".join(lines),
-        read_only=_READ_ONLY if read_only else "", covered_part=min(1.0, found.covered), what_part=json.dumps(what),
-        production="\n".join(_produced(found)), samples=_samples(found), clients=json.dumps(clients), rate=rate,
+        head=say(head), readme=say(msg("captured-see-readme")), careful=say(msg("captured-careful")), file=file,
+        name=name, title=json.dumps(title, ensure_ascii=False), scripts="\n".join(lines),
+        read_only=refuses if read_only else "", covered_part=min(1.0, found.covered),
+        what_part=json.dumps(say(found.of), ensure_ascii=False), produced=say(msg("captured-produced")),
+        production="\n".join(_produced(found)), samples=_samples(found, say), clients=json.dumps(clients), rate=rate,
         replay=replay, times=how_long,
     )  # fmt: skip
     file.write_text(text, encoding="utf-8")
-    (folder / "README.md").write_text(_readme(found, source, when, what), encoding="utf-8")
+    (folder / "README.md").write_text(_readme(found, single_line(source), when, say), encoding="utf-8")
     return file
 
 
@@ -114,7 +129,7 @@ def _write_replay(of: Replayed, file: Path) -> None:
             f.write(f"{client}\t{ms:.3f}\t{script}\t{sample}\t{given}\n")
 
 
-def _samples(found: Capture) -> str:
+def _samples(found: Capture, say: Say) -> str:
     scheduled = found.replay.samples if found.replay is not None else {}
     if not found.samples and not found.listed and not scheduled:
         return ""
@@ -132,9 +147,9 @@ def _samples(found: Capture) -> str:
         f"columns = {json.dumps(columns, ensure_ascii=False)}{'' if nulls else ', nulls = false'} }}"
         for name, (table, columns, nulls) in sorted(found.samples.items())
     ]
-    lines = lines and ["# Rows that the scripts draw from (\\pick): of tables, as they are where this runs.", *lines]
-    lists = lists and ["# Bounds of numbers and times, and what else was asked for.", *lists]
-    lists = [*lists, *(lists_of_replay and ["# What replay.tsv gives to each transaction.", *lists_of_replay])]
+    lines = lines and [f"# {say(msg('captured-rows'))}", *lines]
+    lists = lists and [f"# {say(msg('captured-bounds'))}", *lists]
+    lists = [*lists, *(lists_of_replay and [f"# {say(msg('captured-scheduled'))}", *lists_of_replay])]
     return "\n".join([*lines, *lists]) + "\n"
 
 
@@ -153,50 +168,46 @@ def _produced(found: Capture) -> list[str]:
     ]
 
 
-def _readme(found: Capture, source: str, when: str, what: str) -> str:
+def _readme(found: Capture, source: Text, when: str, say: Say) -> str:
+    covered = message(
+        "captured-covered", n=len(found.scripts), share=Quantity(found.covered, "percent"), what=found.of
+    )  # fmt: skip
     out = [
-        f"# Captured from {source}, {when}",
+        f"# {say(message('captured-title', source=source))}, {when}",
         "",
-        f"{len(found.scripts)} scripts stand for {found.covered * 100:.1f}% of {what}.",
+        say(covered),
         "",
-        "## What the scripts do not keep",
+        f"## {say(message('captured-not-kept'))}",
         "",
-        "Of values only bounds of numbers and times stand in the scripts, and those of columns that --with-values "
-        "named; others are read from the tables where the scripts run.",
+        say(message("captured-values")),
         "",
-        *_not_kept(found),
-        *(f"- {note}" for note in found.notes),
+        *(f"- {say(x)}" for x in (*_not_kept(found), *found.notes)),
         "",
-        "| script | calls | what is not as it was |",
+        *_head(say, "captured-script", "captured-calls", "captured-differs"),
         "|---|---:|---|",
-        *(f"| {s.name} | {s.calls:,} | {'; '.join(s.remarks) or '–'} |" for s in found.scripts),
+        *(f"| {s.name} | {s.calls:,} | {say(listed(s.remarks, 'semicolon')) or '–'} |" for s in found.scripts),
     ]
     if found.left_out:
-        out += [
-            "",
-            "## What was left out",
-            "",
-            "Share: of the time of all; of their number, where the time is not known.",
-            "",
-        ]
-        out += ["| why | calls | share | statement |", "|---|---:|---:|---|"]
+        out += ["", f"## {say(message('captured-left-out'))}", "", say(message("captured-share")), ""]
+        out += [*_head(say, "captured-why", "captured-calls", "captured-part", "captured-statement")]
+        out += ["|---|---:|---:|---|"]
         some = sorted(found.left_out, key=lambda x: -x.part)[:_LISTED]
-        out += [f"| {x.why} | {x.calls:,} | {x.part * 100:.2g}% | `{_short(x.text)}` |" for x in some]
+        out += [f"| {say(x.why)} | {x.calls:,} | {x.part * 100:.2g}% | `{_short(x.text)}` |" for x in some]
         if more := sorted(found.left_out, key=lambda x: -x.part)[_LISTED:]:
-            out.append(f"| and {len(more)} more | {sum(x.calls for x in more):,} | | |")
+            out.append(f"| {say(message('captured-more', n=len(more)))} | {sum(x.calls for x in more):,} | | |")
     return "\n".join(out) + "\n"
 
 
-def _not_kept(found: Capture) -> list[str]:
+def _head(say: Say, *ids: str) -> list[str]:
+    return [f"| {' | '.join(say(Message(id)) for id in ids)} |"]
+
+
+def _not_kept(found: Capture) -> list[Message]:
     if found.replay is not None:
-        return ["- Connections: sessions that were over before others began share one."]
+        return [message("captured-lost-connections")]
     if found.is_of_log:
-        return [
-            "- Think time between transactions, and their order in a session (--replay keeps them). Think time within "
-            "transactions is kept: their locks are held as long (\\sleep).",
-            "- What a statement returned and a later one of its transaction was given, unless both are in the log.",
-        ]
-    return ["- Transactions: each statement is one. What belongs together in a transaction is not kept (--log has it)."]
+        return [message("captured-lost-order"), message("captured-lost-results")]
+    return [message("captured-lost-transactions")]
 
 
 def _short(text: str) -> str:

@@ -22,6 +22,7 @@ from pgdyno.cluster.remedies import remedy_for
 from pgdyno.cluster.target import Target
 from pgdyno.errors import TargetError, UsageError, msg
 from pgdyno.format import one_line
+from pgdyno.message import Name, Text
 
 
 def main(
@@ -42,18 +43,18 @@ def main(
         raise UsageError(msg("error-replay-runs-log-at-own"), msg("remedy-leave-one-them-out"))
     target = targets.resolve(conninfo or "")
     try:
-        found, what, source = _captured(target, log, seconds, top, read_only, with_values, replay)
+        found, source = _captured(target, log, seconds, top, read_only, with_values, replay)
     except psycopg.Error as e:
         reason = one_line(e)
         raise TargetError(msg("error-capture-failed", reason=reason), remedy_for(reason, e.sqlstate)) from e
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    file = write(found, output, source=source, when=when, what=what, read_only=read_only, times=times)
+    file = write(found, output, source=source, when=when, read_only=read_only, times=times, say=streams.written)
     lines = (
         msg(
             "capture-found",
             scripts=len(found.scripts),
             share=f"{found.covered * 100:.0f}%",
-            what=what,
+            what=found.of,
             pace=msg("capture-pace", tps=f"{found.pace.tps:,.4g}") if found.pace is not None else "",
             left_out=len(found.left_out),
         ),
@@ -72,7 +73,7 @@ def _captured(
     read_only: bool,
     with_values: Sequence[str],
     replay: bool,
-) -> tuple[Capture, str, str]:
+) -> tuple[Capture, Text]:
     with closing(administration.connect(target)) as conn:
         conn.execute("set default_transaction_read_only to on")
         with contextlib.suppress(psycopg.Error):
@@ -85,8 +86,8 @@ def _captured(
             found = logs.read_log(
                 log, target.dbname, catalog, top=top, read_only=read_only, prefix=prefix, replay=replay
             )
-            source = ", ".join(p.name for p in log)
+            source: Text = Name(", ".join(p.name for p in log))
         else:
             found = statements.read_server(conn, seconds=seconds, top=top, read_only=read_only, with_values=with_values)
-            source = f"database {target.dbname}"
-        return found, found.of, source
+            source = msg("captured-database", database=target.dbname)
+        return found, source

@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pgdyno import i18n
 from pgdyno.cli import console, streams
 from pgdyno.cli.cluster import settings_of
 from pgdyno.cli.progress import stream_for
@@ -127,20 +126,22 @@ def _dataset(kind: str, file: str, found: Outline, is_sized: bool) -> str:
     if kind == "dump":
         return f'[dataset]\nkind = "dump"\ndump = {key_of_text(file)}\n\n'
     out = ["[dataset]", 'kind = "sql"', f"files = [{key_of_text(file)}]"]
-    why = f"as in the database, {MOST:,} rows at most" if is_sized else "a guess by which tables refer to which"
+    why = msg("new-rows-of-database", most=f"{MOST:,}") if is_sized else msg("new-rows-guessed")
     out += [
         "",
-        f"# Tables in the order in which they are filled. Rows are {why}; scale = N multiplies them.",
-        "# Below each table: how its columns are drawn. columns.NAME = { type = ... } says otherwise.",
+        f"# {streams.written(msg('new-order', why=why))}",
+        f"# {streams.written(msg('new-columns'))} columns.NAME = {{ type = ... }}",
     ]
     for t in found.filled:
         out += [f"[dataset.fill.{_key(t)}]", f"rows = {t.rows:_}"]
-        out += [f"# {_line(text)}" for text in t.columns]
+        out += [f"# {_line(streams.written(text))}" for text in t.columns]
         out += [f"columns.{key_of(name)} = {_inline(how)}" for name, how in t.requested.items()]
-        out += [f"# {_line(i18n.text(note))}" for note in t.notes]
-        out += [f"# their default in all rows: {_line(', '.join(t.constants))}"] if t.constants else []
+        out += [f"# {_line(streams.written(note))}" for note in t.notes]
+        out += (
+            [f"# {_line(streams.written(msg('new-constants', columns=', '.join(t.constants))))}"] if t.constants else []
+        )
     for table, reason in found.empty.items():
-        out += ["", f"# Left empty: {_line(table)}: {_line(i18n.text(reason))}"]
+        out += ["", f"# {_line(streams.written(msg('new-left-empty', table=table, reason=reason)))}"]
     return "\n".join(out) + "\n\n"
 
 
@@ -169,8 +170,8 @@ def _line(text: str) -> str:
 def _workloads(found: Outline) -> str:
     scripts = [(t.name, t.script) for t in (*found.filled, *found.there) if t.script]
     out = [
-        "# Scripts in pgbench's language. Of each table that they touch they know :TABLE_rows, and of its integer key",
-        "# :TABLE_first and :TABLE_last.",
+        f"# {streams.written(msg('new-scripts'))}",
+        f"# {streams.written(msg('new-variables'))}",
         "[workloads.read]",
         "scripts = [",
     ]

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from pgdyno import i18n
 from pgdyno.analysis.changepoints import FEWEST
+from pgdyno.analysis.scaling import Scaling
 from pgdyno.cli import as_json, console, streams
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError, msg
 from pgdyno.format import change, integer
@@ -204,7 +205,7 @@ def _show_law(out: Console, f: scaling.Fitted, say: Say) -> None:
         peak = message("scaling-no-bound")
     out.print(Text(say(message("scaling-knee", knee=knee, peak=peak))))
     for what in s.unknown:
-        out.print(Text(say(message("scaling-cannot-tell", what=Name(what)))))
+        out.print(Text(say(_cannot_tell(s, what))))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for title in (message("column-n"), message("column-measured"), message("column-law"), message("column-interval")):
         table.add_column(say(title), justify="right")
@@ -234,3 +235,16 @@ def _spark(values: list[float]) -> str:
     low, high = min(values), max(values)
     shown = values[-30:]
     return "".join("▁▂▃▄▅▆▇█"[min(7, int((v - low) / (high - low) * 8)) if high > low else 3] for v in shown)
+
+
+def _cannot_tell(s: Scaling, what: str) -> Message:
+    high = _or_none(s.knee.high)
+    match what:
+        case "sigma":
+            return msg("scaling-unknown-sigma", high=f"{s.sigma.high:.3g}")
+        case "kappa":
+            return msg("scaling-unknown-kappa")
+    low = f"{s.knee.low:.0f}"
+    return (
+        msg("scaling-knee-from", low=low) if high is None else msg("scaling-knee-between", low=low, high=f"{high:.0f}")
+    )

@@ -157,6 +157,6 @@ def entry() -> NoReturn:
             e.show()
             code = getattr(e, "exit_code", 2)
         else:
-            streams.say(f"{type(e).__name__}: {e}\nThis is a defect of pgdyno. {streams.written_down(e)}")
+            streams.say(f"{type(e).__name__}: {e}\n{streams.written(streams.written_down(e))}")
             code = EXIT_DEFECT
     streams.leave(code or 0)

@@ -9,10 +9,11 @@ from pathlib import Path
 
 from pgdyno.cli import streams
 from pgdyno.errors import UsageError, msg
+from pgdyno.message import Message
 
 _HEAD = """\
-# {title}. What it will do: pgdyno plan {file}. To do it: pgdyno run {file}
-# All keys: docs/reference/experiment.md. What is commented out shows what is there when nothing is said, or an example.
+# {title}. <new-plan> pgdyno plan {file}. <new-run> pgdyno run {file}
+# <new-keys>
 name = "{name}"
 title = "{title}"
 
@@ -20,18 +21,17 @@ title = "{title}"
 _DATASETS = {
     "tpcb": """\
 [dataset]
-kind = "tpcb"          # pgbench's four tables; also: pk, feed; your own: sql, dump, none (pgdyno new --kind)
-scale = 10             # 100,000 accounts each, 15 MB; "auto": what fits this machine
+kind = "tpcb"          # <new-tpcb>
+scale = 10             # <new-scale>
 # fillfactor = 90
 """,
     "sql": """\
 [dataset]
 kind = "sql"
-files = ["schema.sql"]        # beside this file: CREATE TABLE and the like, \\copy of CSV or Parquet
-# after = ["indexes.sql"]     # carried out when the tables are full
+files = ["schema.sql"]        # <new-files>
+# after = ["indexes.sql"]     # <new-after>
 
-# Tables to be filled with values that are drawn. What is not said of a column is taken from the catalog: its type,
-# its foreign keys, its unique constraints.
+# <new-fill>
 [dataset.fill.customers]
 rows = 10_000
 [dataset.fill.orders]
@@ -44,11 +44,11 @@ columns.total = { type = "number", min = 1, max = 500, distribution = "exponenti
     "dump": """\
 [dataset]
 kind = "dump"
-dump = "shop.dump"     # of pg_dump, in any format; restored into an empty database
+dump = "shop.dump"     # <new-dump>
 """,
     "none": """\
 [dataset]
-kind = "none"          # the database as it is: nothing is made, dropped or emptied; the workload does what it does
+kind = "none"          # <new-none>
 """,
 }
 _SCHEMA = """\
@@ -79,8 +79,8 @@ SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 
 """
 _OWN_WORKLOADS = """\
-# Scripts in pgbench's language, here or in files beside this one ({ file = "place.sql", weight = 2 }). Of each table
-# that they touch they know :TABLE_rows, and of its integer key :TABLE_first and :TABLE_last.
+# <new-scripts>
+# <new-variables>
 [workloads.shop]
 scripts = [
   { name = "place an order", weight = 1, text = '''
@@ -100,29 +100,34 @@ SELECT id, state, total FROM orders WHERE customer_id = :customer ORDER BY place
 
 """
 _TAIL = """\
-# Without a target a private PostgreSQL is started; --target names one for the whole run.
+# <new-target>
 # [targets.main]
 # conninfo = "host=db1 dbname=bench user=me"
 
 [axes]
-clients = [2, 8, 32]             # connections; each combination of all axes is a configuration
-# hot_set = [0.1, 1.0]           # parts of the rows
-# settings.synchronous_commit = ["on", "off"]   # of private servers
+clients = [2, 8, 32]             # <new-clients>
+# hot_set = [0.1, 1.0]           # <new-hot-set>
+# settings.synchronous_commit = ["on", "off"]   # <new-settings>
 
 [run]
-duration_s = 10                  # 60 or more for figures to publish
+duration_s = 10                  # <new-duration>
 warmup_s = 2
 repetitions = 3
-# rate = 500                     # open loop: transactions per second over all clients
-# between = { checkpoint = true, restore = "template" }   # so that trials begin alike
+# rate = 500                     # <new-rate>
+# between = { checkpoint = true, restore = "template" }   # <new-between>
 """
+
+
+def localized(template: str) -> str:
+    """Return a template with its comments (<message id>) in the language of the output."""
+    return re.sub(r"<(new-[a-z-]+)>", lambda m: streams.written(Message(m[1])), template)
 
 
 def head_of(path: Path, head: str) -> str:
     """Return the first lines of an experiment for this file."""
     name = re.sub(r"[^a-z0-9_-]+", "-", path.stem.lower()).strip("-_")[:60] or "experiment"
     title = path.stem.replace("-", " ").replace('"', "'").replace("\\", "/")
-    return head.format(title=title, file=path, name=name)
+    return localized(head).format(title=title, file=path, name=name)
 
 
 def main(path: Path, kind: str, source: str | None = None) -> int:
@@ -131,13 +136,13 @@ def main(path: Path, kind: str, source: str | None = None) -> int:
         # It starts a server, whose modules take long to import.
         from pgdyno.cli import from_schema
 
-        return from_schema.main(path, source, partial(head_of, head=_HEAD), _TAIL)
+        return from_schema.main(path, source, partial(head_of, head=_HEAD), localized(_TAIL))
     if kind not in _DATASETS:
         raise UsageError(msg("error-kind-there-no", kind=kind), msg("remedy-choices", choices=", ".join(_DATASETS)))
     path = path if path.suffix == ".toml" else path.with_name(f"{path.name}.toml")
     workloads = _TPCB_WORKLOADS if kind == "tpcb" else _OWN_WORKLOADS
     head = head_of(path, _HEAD)
-    texts = {path: head + _DATASETS[kind] + "\n" + workloads + _TAIL}
+    texts = {path: head + localized(f"{_DATASETS[kind]}\n{workloads}{_TAIL}")}
     if kind == "sql":
         texts[path.with_name("schema.sql")] = _SCHEMA
     for each in texts:

@@ -9,9 +9,9 @@ import sys
 from typing import Any, NoReturn, TextIO, cast
 
 from pgdyno import exit_handlers
-from pgdyno.errors import PgdynoError
+from pgdyno.errors import PgdynoError, msg
 from pgdyno.format import printable
-from pgdyno.message import Text
+from pgdyno.message import Message, Text
 
 #: No message is longer: of a server's or a file's words the beginning says enough.
 _LONGEST = 20_000
@@ -108,7 +108,7 @@ def say_error(error: PgdynoError) -> None:
     say(error.text(language or i18n.chosen(None)))
 
 
-def written_down(error: BaseException) -> str:
+def written_down(error: BaseException) -> Message:
     """Write the error's traceback to a file and return a sentence with the file's path."""
     import traceback
     from datetime import UTC, datetime
@@ -121,5 +121,5 @@ def written_down(error: BaseException) -> str:
         path = folder / f"defect-{datetime.now(UTC):%Y%m%dT%H%M%S}.txt"
         path.write_text("".join(traceback.format_exception(error)), encoding="utf-8", errors="replace")
     except OSError:
-        return "Its traceback could not be written down."
-    return f"Please report it, with {path}."
+        return msg("defect-not-saved")
+    return msg("defect-saved", path=path)

@@ -157,7 +157,7 @@ def _plan(conn: Connection, s: Sample, *, carry_out: bool) -> Plan:
                     # Whatever it calls may write nothing, nor take a number of a sequence.
                     conn.execute("set local transaction_read_only = on")
                 if writes is False:
-                    raise psycopg.errors.RaiseException("it is written to by triggers, rules or defaults")
+                    raise psycopg.errors.RaiseException
                 done = _explained(conn, f"explain (analyze, buffers, format json) {s.sample}")
             facts, worst = _facts(done)
         except psycopg.Error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from pgdyno.errors import SpecError
+from pgdyno.errors import SpecError, msg
 from pgdyno.load.find import Connection
 from pgdyno.load.own import catalog, statistics
 from pgdyno.load.own.catalog import TableFacts
@@ -16,7 +16,7 @@ from pgdyno.load.own.columns import Wanted, decided
 from pgdyno.load.own.decide import UndrawableError
 from pgdyno.load.own.drawn import Drawn, Filling
 from pgdyno.load.own.statistics import Shape
-from pgdyno.message import Text
+from pgdyno.message import Message, Text
 from pgdyno.search_path import relation_shown
 from pgdyno.spec.datasets import Column
 
@@ -47,7 +47,7 @@ class OutlinedTable:
     name: str
     rows: int
     #: By column, in words.
-    columns: Sequence[str] = ()
+    columns: Sequence[Text] = ()
     notes: Sequence[Text] = ()
     constants: Sequence[str] = ()
     script: str = ""
@@ -190,28 +190,29 @@ def _script(shown: str, t: TableFacts, *, gaps: bool = False) -> str:
     return ""
 
 
-def _description(c: Drawn, f: Filling) -> str:
-    """Describe how a column is drawn."""
-    return f"{c.name}: {_kind(c, f)}"
+def _description(c: Drawn, f: Filling) -> Text:
+    """Describe the values of a column."""
+    return msg("outline-column", column=c.name, values=_kind(c, f))
 
 
-def _kind(c: Drawn, f: Filling) -> str:
+def _kind(c: Drawn, f: Filling) -> Message | str:
     if c.nulls == 1.0:
         return "NULL"
     match c.type:
         case "picked":
             p = next(p for p in f.picks if p.name == c.pick)
-            return f"{c.column} of {'an earlier row' if p.before else p.parent or 'a row that is there'}"
+            row = msg("outline-earlier-row") if p.before else p.parent or msg("outline-existing-row")
+            return msg("outline-from-row", column=c.column, row=row)
         case "serial":
             return f"{int(c.low):,}, {int(c.low) + 1:,}, ..."
         case "choice":
             some = ", ".join(str(v) for v in c.values[:4])
-            return f"one of {len(c.values)} ({some}{', ...' if len(c.values) > 4 else ''})"
+            return msg("outline-choice", n=len(c.values), some=some + (", ..." if len(c.values) > 4 else ""))
         case "text":
-            return f"texts of {int(c.low)} to {int(c.high)} characters{', each another' if c.unique else ''}"
+            return msg("outline-unique-texts" if c.unique else "outline-texts", low=int(c.low), high=int(c.high))
         case "integer" | "number":
-            return f"{c.low:,g} to {c.high:,g}"
+            return msg("outline-range", low=f"{c.low:,g}", high=f"{c.high:,g}")
         case "spelled":
-            return f"values of {c.spelling}"
+            return msg("outline-values", spelling=c.spelling)
         case _:
             return c.type

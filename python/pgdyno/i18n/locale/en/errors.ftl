@@ -905,3 +905,5 @@ remedy-change-between-runs = Or change them in that server between two runs, and
 remedy-server-log = The server's log is in the run directory: server.log.
 not-read = not read: { $what }
 error-word-reason = { $at }: { $word }: { $reason }
+defect-not-saved = This is a defect of pgdyno. Its traceback could not be saved.
+defect-saved = This is a defect of pgdyno. Report it with the file { $path }.

@@ -50,3 +50,4 @@ state-unknown = unknown
 words-of-member = { $member }: { $words }
 why-key = { $key }: { $reason }
 why-key-and-more = { $key }: { $reason } (and { $n } more)
+why-no-extension = the extension is not installed in this database

@@ -905,3 +905,5 @@ remedy-change-between-runs = 或在两次运行之间在该服务器上修改，
 remedy-server-log = 服务器日志在运行目录中：server.log。
 not-read = 未读取：{ $what }
 error-word-reason = { $at }：{ $word }：{ $reason }
+defect-not-saved = 这是 pgdyno 的缺陷。其回溯无法保存。
+defect-saved = 这是 pgdyno 的缺陷。请附上文件 { $path } 报告。

@@ -50,3 +50,4 @@ state-unknown = 未知
 words-of-member = { $member }：{ $words }
 why-key = { $key }：{ $reason }
 why-key-and-more = { $key }：{ $reason }（另有 { $n } 处）
+why-no-extension = 此数据库中未安装该扩展
