@@ -9,6 +9,7 @@ import signal
 import socket
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,8 +51,19 @@ def pytest_configure() -> None:
         _network_of_its_own()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """PGDYNO_TESTS_SHARE=1/3: the second of three shares of the tests, each test in one of them by its name."""
+    """Cases of a test beyond those that are `sampled` are slow.
+
+    PGDYNO_TESTS_SHARE=1/3: the second of three shares of the tests, each test in one of them by its name.
+    """
+    cases: Counter[tuple[Path, str]] = Counter()
+    for item in items:
+        if (sampled := item.get_closest_marker("sampled")) is not None and isinstance(item, pytest.Function):
+            test = (item.path, item.originalname)
+            cases[test] += 1
+            if cases[test] > sampled.args[0]:
+                item.add_marker(pytest.mark.slow)
     share = os.environ.get("PGDYNO_TESTS_SHARE", "")
     if not share:
         return

@@ -164,6 +164,7 @@ ROLES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", list(ROLES))
 def test_a_role_that_may_not(how: str, server: Server, database: str) -> None:
     server.sql("drop role if exists limited")
@@ -179,6 +180,7 @@ def test_a_role_that_may_not(how: str, server: Server, database: str) -> None:
         server.sql("drop role limited")
 
 
+@pytest.mark.slow
 def test_few_descriptors(server: Server, database: str, tmp_path: Path) -> None:
     words = ["run", "quick", *SHORT, "--target", server.conninfo(dbname=database), "--runs", tmp_path]
     code = f'ulimit -n 40; exec "$0" {" ".join(f"{chr(39)}{w}{chr(39)}" for w in words)}'
@@ -186,6 +188,7 @@ def test_few_descriptors(server: Server, database: str, tmp_path: Path) -> None:
     assert done.returncode == 5 and "Raise it (ulimit -n" in " ".join(done.stderr.split()), done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="the server's account is ours")
 def test_tmpdir_out_of_reach(tmp_path: Path, reachable: Path) -> None:
     """In a folder of a short name: pytest's own may be too long for a socket, which is refused before."""
@@ -248,6 +251,7 @@ def test_a_stopped_standby_says_that_it_is_one(reachable: Path) -> None:
     assert done.code == 3 and "is a standby" in done.err and "Load through its primary" in done.err, done.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
 def test_a_disk_too_small_for_a_cluster(reachable: Path, tmp_path: Path) -> None:
     """It is this machine that refuses, not the server that has died."""

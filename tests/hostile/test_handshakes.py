@@ -110,6 +110,7 @@ def test_no_later_session_is_waited_for(tmp_path: Any) -> None:
     assert done.stderr.startswith("pgdyno: cannot connect to ") and "within 7 s" in done.stderr
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("size", [1_000, 30_000_000])
 def test_an_error_is_as_long_as_people_read(tmp_path: Any, size: int) -> None:
     def talk(s: socket.socket) -> None:
@@ -143,6 +144,7 @@ def test_what_is_printed_while_connecting_is_bounded_and_harmless() -> None:
     assert "\x1b" not in done.err and "\x07" not in done.err and len(done.err) < 100_000
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("code", "said", "remedy"),
     [

@@ -45,6 +45,7 @@ def test_fio_dies_with_pgdyno_and_the_next_call_sweeps(tmp_path: Path) -> None:
     assert list(disk.iterdir()) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGKILL])
 def test_a_plan_that_is_cut_off_leaves_no_probe(tmp_path: Path, number: signal.Signals) -> None:
     words = [PGDYNO, "load", "tpcb", "--scale", "1000", "--plan"]

@@ -14,6 +14,7 @@ from pgdyno.cluster import scratch
 from pgdyno.cluster.removal import Made
 
 from tests.support.cli import pgdyno
+from tests.support.messages import text
 from tests.support.tells import tells
 
 SOURCE = Path(__file__).parents[2] / "python" / "pgdyno"
@@ -33,6 +34,7 @@ def test_one_place_removes_folders() -> None:
     assert found == ["removal.py"]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("facts", [{**FACTS, **MADE}, FACTS], ids=["made", "before folders said who made them"])
 def test_a_template_is_dropped(tmp_path: Path, facts: object) -> None:
     template(tmp_path / "t", facts)
@@ -41,14 +43,15 @@ def test_a_template_is_dropped(tmp_path: Path, facts: object) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("facts", "more", "words"),
     [
         (None, "photos", "has no template.json"),
-        ({"name": "t"}, "", "not of a template of that name"),
-        ({**FACTS, "made": "somebody"}, "", "not of a template of that name"),
-        ({**FACTS, **MADE, "name": "other"}, "", "not of a template of that name"),
-        ({**FACTS, **MADE}, "thesis.tex", "there is more in it: thesis.tex"),
+        ({"name": "t"}, "", text("why-another-template", file="template.json")),
+        ({**FACTS, "made": "somebody"}, "", text("why-another-template", file="template.json")),
+        ({**FACTS, **MADE, "name": "other"}, "", text("why-another-template", file="template.json")),
+        ({**FACTS, **MADE}, "thesis.tex", text("why-holds-more", names="thesis.tex")),
         ([1], "", "has no template.json"),
     ],
 )
@@ -70,7 +73,7 @@ def test_nothing_is_dropped_through_a_link(tmp_path: Path) -> None:
     store.mkdir()
     (store / "t").symlink_to(real)
     done = pgdyno("cluster", "drop", "t", "--store", store)
-    assert done.code == 3 and "a link" in done.err
+    assert done.code == 3 and text("why-link-or-no-folder") in done.err
     assert (real / "data" / "PG_VERSION").exists()
     # Nor by a file that is a link, or would never end.
     for make in (lambda p: p.symlink_to(real / "template.json"), os.mkfifo):
@@ -147,6 +150,7 @@ def test_only_abandoned_scratch_folders_are_swept(tmp_path: Path) -> None:
     assert not living.path.exists()
 
 
+@pytest.mark.slow
 def test_a_cluster_that_was_cut_off_is_made_again(reachable: Path) -> None:
     """kill -9 while a cluster is made leaves parts of it, and the next call must not stumble over its own."""
     base = reachable / "c"

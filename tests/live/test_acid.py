@@ -69,6 +69,7 @@ def test_acknowledged_orders_survive_a_kill_and_the_audit_can_fail() -> None:
     assert all(c["holds"] for c in risky.json["checks"])
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -67,7 +67,7 @@ RIGHT: dict[str, tuple[dict[str, int], str, str]] = {
 }  # fmt: skip
 REFUSED = {
     "03-begin-commit-onerrorstop": r"schema\.sql:3:1: BEGIN: .* one transaction",
-    "04-create-database-connect": r"schema\.sql:1:1: DROP DATABASE: the database is that of --target.*\\c out",
+    "04-create-database-connect": r"schema\.sql:1:1: DROP DATABASE: the database is that of --target.*\\c\.",
     "20-text-key-circular-hint": r"language, which has no rows.*dataset\.fill\.language",
     "22-smallint-key-many-rows": r"tag\.columns\.id: 40,000 different values from 1 on do not fit smallint",
 }

@@ -380,6 +380,7 @@ def test_a_bad_conninfo_is_named_where_it_stands(tmp_path: Path) -> None:
     assert done.code == 2 and tells(done.err, "error-not-connection-string", named="targets.db.conninfo")
 
 
+@pytest.mark.slow
 def test_what_another_role_does_is_work_that_matters(server: Server, tmp_path: Path) -> None:
     server.sql("create role onlooker login")
     server.sql("create database worked owner onlooker")

@@ -143,6 +143,7 @@ def test_a_database_in_use_is_refused(server: Server, database: str, tmp_path: P
         refused("is in use", "the shop", "--force", code=3, args=("--target", info, "--runs", tmp_path))
 
 
+@pytest.mark.slow
 def test_two_pgdynos_do_not_share_a_database(server: Server, database: str, tmp_path: Path) -> None:
     import psycopg
     from pgdyno.load.claim import KEY
@@ -165,6 +166,7 @@ def test_a_load_that_was_not_vacuumed_is_made_again(server: Server, database: st
     assert done.code == 0 and "replacing pgdyno's dataset" in done.err, done.err
 
 
+@pytest.mark.slow
 def test_what_our_client_would_not_heed_is_refused(server: Server, tmp_path: Path) -> None:
     info = server.conninfo(host="127.0.0.1", user="postgres") + " require_auth=none"
     env = environment(PGPASSWORD="x")
@@ -174,6 +176,7 @@ def test_what_our_client_would_not_heed_is_refused(server: Server, tmp_path: Pat
     refused("require_auth=none is not supported", code=3, args=("--target", info, "--runs", tmp_path))
 
 
+@pytest.mark.slow
 def test_more_clients_than_connections(server: Server, database: str, tmp_path: Path) -> None:
     info = server.conninfo(dbname=database)
     args = ("--target", info, "--clients", 500, "--runs", tmp_path)
@@ -206,6 +209,7 @@ def experiment(tmp_path: Path, script: str) -> Path:
     return file
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("script", "words"),
     [
@@ -224,6 +228,7 @@ def test_mistakes_in_a_script_are_found_before_anything_starts(
     assert "starting" not in done.err and not (tmp_path / "runs").exists()
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("script", "words"),
     [

@@ -248,6 +248,7 @@ def test_what_is_not_stopped_is_refused(cluster: Server, tmp_path: Path) -> None
         assert done.code == 3 and words in done.err
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -344,6 +345,7 @@ def test_what_would_fail_at_the_end_fails_at_the_beginning(cluster: Server) -> N
     cluster.sql("drop table pk cascade")
 
 
+@pytest.mark.slow
 def test_settings_of_the_directory_do_not_stand_in_the_way(cluster: Server) -> None:
     cluster.start()
     without = {"options": "-c statement_timeout=0"}
@@ -372,6 +374,7 @@ def test_a_link_in_place_of_the_folder_is_not_followed(cluster: Server, tmp_path
     cluster.sql("drop table pk")
 
 
+@pytest.mark.slow
 def test_what_a_kill_leaves_does_not_hinder_a_backup(cluster: Server, tmp_path: Path) -> None:
     left = cluster.data / STAGING
     left.mkdir(mode=0o700)
@@ -593,6 +596,7 @@ def test_stopped_it_leaves_nothing(cluster: Server, method: str, sign: signal.Si
 # ------------------------------------------------------------------ the plan
 
 
+@pytest.mark.slow
 def test_the_plan_of_a_hundred_billion_rows() -> None:
     """Seed 000's catalogue: key 2,092 GB and level 4, table 12 TB."""
     done = pgdyno("load", "tpcb", "--scale", 1_000_000, "--plan", "--disk-mbps", 4096)

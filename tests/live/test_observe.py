@@ -84,8 +84,9 @@ def test_commits_are_those_of_the_load_and_nothing_is_changed(trusting: Server, 
         with administration.connect(target_of(trusting, "postgres")) as conn:
             assert catalog.changes(before, catalog.read(conn)) == []
     assert done.code == 0, done.err
-    # The watcher commits ten times a second, too.
-    assert done.json["tps"] == pytest.approx(160, rel=0.15)
+    # The watcher commits ten times a second, too. Sessions add their commits to the server's counters once a second,
+    # and all of these at the same moment: the first and the last look may miss a second of commits, or none.
+    assert done.json["tps"] == pytest.approx(160, rel=1 / 6 + 0.05)
     assert done.json["sessions"] >= 2 and 0 < done.json["busy_sessions"] < 2
     assert max(sessions) == 1
     assert any(s["statement"].startswith("UPDATE t SET") for s in done.json["statements"])
@@ -208,6 +209,7 @@ def _intervals(runs: Path) -> int:
     return sum(len(p.read_text().splitlines()) for p in runs.glob("*/trials/*/intervals.jsonl"))
 
 
+@pytest.mark.slow
 def test_an_observation_that_is_stopped_is_kept(trusting: Server, tmp_path: Path) -> None:
     with _working(trusting, tmp_path, 25):
         runs = str(tmp_path / "runs")
@@ -236,6 +238,7 @@ def test_it_observes_again_and_again(trusting: Server, tmp_path: Path) -> None:
     assert followed.code == 0, followed.err
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("options", "words"),
     [(("--for", "1"), "5 s or more"), (("--for", "60", "--every", "10"), "--every is shorter"),

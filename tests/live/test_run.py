@@ -51,6 +51,7 @@ def only_run(runs: Path) -> Path:
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

@@ -214,6 +214,7 @@ def test_mistakes(loaded: Path, folder: Path, args: tuple[str, ...], code: int, 
     assert not (folder / "x").exists()
 
 
+@pytest.mark.slow
 def test_a_setting_that_the_server_refuses_is_told(folder: Path) -> None:
     assert pgdyno("cluster", "create", folder / "bad").code == 0
     with (folder / "bad" / "data" / "postgresql.auto.conf").open("a") as conf:

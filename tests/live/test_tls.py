@@ -30,6 +30,7 @@ def select(**config: Any) -> _core.RunResult:
     return _core.run([_core.ConnConfig(**arguments)], workload, Quiet(), Plan(clients=3, transactions=20))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("user", ["scram", "plain", "md5user"])
 @pytest.mark.parametrize("mode", ["require", "verify-ca", "verify-full"])
 def test_every_method_over_tls(tls_server: tuple[Server, Path], user: str, mode: str) -> None:

@@ -50,6 +50,7 @@ def test_a_change_within_the_only_trial_is_named(tmp_path: Path) -> None:
     assert [c.trials for c in host_changes(_run(tmp_path, [(1e6, 1.5e6)]))] == [[1]]
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("noise", [0.01, 0.05, 0.15])
 def test_noise_is_no_change(tmp_path: Path, noise: float) -> None:
     """A machine with a spread of its own: an alarm in one run of ten at most."""

@@ -25,6 +25,7 @@ from tests.support import synthetic
 from tests.unit.test_judging import ar1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("part", [0.5, 0.95, 0.99])
 @pytest.mark.parametrize("rho", [0.0, 0.8])
 def test_a_percentiles_interval_holds_the_truth(part: float, rho: float) -> None:

@@ -149,6 +149,7 @@ def test_intervals_hold_the_truth(blocked: bool) -> None:
     assert 0.97 <= held / 500 <= 1.0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("blocked", [False, True])
 @pytest.mark.parametrize("truth", [1.0, 0.95])
 def test_the_time_that_is_asked_for_tells(truth: float, blocked: bool) -> None:

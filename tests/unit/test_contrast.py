@@ -46,6 +46,7 @@ def _noise(rng: np.random.Generator, n: int, alike: float) -> Array:
     return x + rng.normal() * 3
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("alike", [0.0, 0.5, pytest.param(0.8, marks=pytest.mark.slow)])
 def test_noise_separates_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alike: float) -> None:
     """Series that have nothing to do with the throughput raise an alarm in few trials."""

@@ -94,6 +94,7 @@ def test_what_starts_differ_by_is_part_of_the_error(between: float) -> None:
     assert sum(units(rng, 5, 0.005, truth=0.06).verdict is Verdict.FASTER for _ in range(100)) > 90
 
 
+@pytest.mark.sampled(2)
 def test_the_time_that_is_asked_for_tells() -> None:
     rng = np.random.default_rng(7)
     told = asked = 0

@@ -51,6 +51,7 @@ def test_autocorrelation_time_is_that_of_the_process(rho: float) -> None:
     assert found == pytest.approx((1 + rho) / (1 - rho), rel=0.2)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("n", "rho", "least"),
     # Nominally 0.95; short series know their autocorrelation only roughly. As docs/math.md has it.
@@ -76,6 +77,7 @@ def test_the_interval_of_a_mean_holds_the_truth(n: int, rho: float, least: float
     assert hits / 600 > least
 
 
+@pytest.mark.slow
 def test_a_mean_among_slow_noise_agrees_with_the_stretch_behind_it() -> None:
     """Noise at all scales, as machines have it: a sum of such as falls off in 1, 4, 16 ... 1,024 intervals."""
     rng = np.random.default_rng(9)
@@ -256,6 +258,7 @@ def test_changes_of_level_are_found_where_they_are() -> None:
     assert found[0].ratio == pytest.approx(0.93, abs=0.02)
 
 
+@pytest.mark.slow
 def test_noise_and_outliers_are_no_changes() -> None:
     rng = np.random.default_rng(17)
     assert sum(bool(changepoints.change_points(rng.normal(100, 2, 60))) for _ in range(100)) <= 8
@@ -405,6 +408,7 @@ def test_the_intervals_of_a_capacity_hold_the_truth(spread: float) -> None:
     assert min(inside) >= 25, inside
 
 
+@pytest.mark.slow
 def test_what_is_undecided_is_tried_more_often() -> None:
     """What 95% of the trials hold takes more of them where trials of one rate lie far apart."""
     trials = {}

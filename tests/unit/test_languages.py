@@ -26,6 +26,7 @@ SENTENCE = re.compile(r"[a-z]{2,} [a-z]{2,} [a-z]{2,} [a-z]{2,}")
 CHINESE = re.compile("[\u3400-\u9fff]")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "words",
     [
@@ -61,6 +62,7 @@ def test_each_verb_speaks_chinese(words: tuple[str, ...], tmp_path: Path) -> Non
 ENGLISH = re.compile(r"[a-z]{2,} [a-z]{2,} [a-z]{2,}")
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("kind", ["tpcb", "sql", "dump", "none"])
 def test_an_experiment_is_written_in_chinese(tmp_path: Path, kind: str) -> None:
     done = pgdyno("--lang", "zh", "new", tmp_path / "x.toml", "--kind", kind)

@@ -234,6 +234,7 @@ def test_a_search_answers_with_what_one_would_promise(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_searches_are_one_figure_of_a_history(tmp_path: Path) -> None:
     for n in range(1, 13):
         searched(tmp_path, f"s{n}", 1000.0 * (0.6 if n > 7 else 1.0) * (1 + n % 3 / 100), n)

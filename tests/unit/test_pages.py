@@ -149,6 +149,7 @@ def test_the_page_of_a_history(tmp_path: Path, lang: str) -> None:
     assert rules == [8.5, 8.5] and figure.panels[1].y.title == "p99 (ms)"
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("lang", i18n.LANGUAGES)
 def test_a_whitepaper_has_numbered_figures_and_tables(tmp_path: Path, lang: str) -> None:
     """Figures and tables of two runs have their own numbers, in order, and each chapter has what both contribute."""
@@ -174,6 +175,7 @@ def test_a_whitepaper_has_numbered_figures_and_tables(tmp_path: Path, lang: str)
         assert reports.english(page.replace("Made up", "")) == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     "options, id_",
     [

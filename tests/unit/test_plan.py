@@ -354,6 +354,7 @@ def test_what_is_too_short_for_a_duet_is_said_with_what_would_do() -> None:
     assert "too short" not in pgdyno(*words, "--duration", "3", "--order", "random").err
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "words",
     [

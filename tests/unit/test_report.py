@@ -222,6 +222,7 @@ def test_the_chinese_report_has_no_english_sentence(tmp_path: Path) -> None:
     assert [x for x in drawn if re.search(r"[a-z]+ [a-z]+ [a-z]+", x)] == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize("lang", i18n.LANGUAGES)
 def test_80_columns_hold_everything(tmp_path: Path, lang: str) -> None:
     out = io.StringIO()

@@ -123,6 +123,7 @@ def test_interrupted_it_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.sampled(1)
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [
