@@ -16,6 +16,7 @@ from pgdyno.load.dataset import Dataset
 from pgdyno.stream.stream import RunStream
 
 from tests.support.cli import pgdyno
+from tests.support.messages import text
 from tests.support.server import Server
 from tests.support.tells import tells
 
@@ -213,10 +214,10 @@ def test_whoever_may_create_functions_gets_no_further(server: Server, database: 
     ("make", "why"),
     [
         ("create table pgbench_accounts (aid int not null, bid int, abalance int, filler char(84)); "
-         "insert into pgbench_accounts values (100001, 1, 0, '')", "has rows that pgdyno does not make"),
-        ("create table pgbench_accounts (aid int, precious text)", "has other columns"),
+         "insert into pgbench_accounts values (100001, 1, 0, '')", text("why-other-rows")),
+        ("create table pgbench_accounts (aid int, precious text)", text("why-other-columns")),
         ("create table pgbench_accounts (aid int not null, bid int, abalance int, filler char(84)); "
-         "alter table pgbench_accounts owner to forger", "belongs to forger"),
+         "alter table pgbench_accounts owner to forger", text("why-belongs-to", owner="forger")),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("state", ["", " (not complete)"])

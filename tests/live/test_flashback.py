@@ -57,7 +57,7 @@ def test_a_cluster_as_it_was_at_a_time_and_at_a_position(base: Path) -> None:
 
 def _flashbacks(base: Path, folder: Path) -> None:
     before = pgdyno("cluster", "flashback", folder, "--to", "latest", "--into", base / "none")
-    assert before.code == 3 and "there is none" in before.err and not (base / "none").exists()
+    assert before.code == 3 and tells(before.err, "why-no-snapshot") and not (base / "none").exists()
     over, written = threading.Event(), [0]
 
     def write() -> None:

@@ -16,6 +16,7 @@ from pgdyno.judge import logs, measured
 from pgdyno.judge.logs import Measured
 
 from tests.support.cli import pgdyno
+from tests.support.tells import tells
 
 Rates = list[float]
 
@@ -223,9 +224,9 @@ def test_the_verb_answers_in_both_languages(tmp_path: Path, capsys: pytest.Captu
 
     text = answered([a, b])
     assert "2 of 2 files have one figure" in text and "against A: -15" in text
-    assert "runs or more on each side" in text and "pgbench -P" in text
+    assert tells(text, "judge-within") and "pgbench -P" in text
     assert "平稳" in answered([a], "zh")
     found = json.loads(answered([a, b], json_output=True))
     assert found["b_by_a"]["ratio"] == pytest.approx(0.85, abs=0.01) and found["files"][0]["steady"] is True
     wrong = pgdyno("judge", tmp_path / "nothing")
-    assert wrong.code == 2 and "cannot be read" in wrong.err
+    assert wrong.code == 2 and tells(wrong.err, "error-judge-unreadable")

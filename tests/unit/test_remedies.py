@@ -11,6 +11,8 @@ from pgdyno.i18n import text
 from pgdyno.load.connected import load_error
 from pgdyno.message import Name
 
+from tests.support.tells import tells
+
 #: As libpq and servers say them; and a part of what is to be done.
 FAILED = [
     ('FATAL:  database "x" does not exist', "createdb"),
@@ -54,7 +56,7 @@ def test_the_code_decides_in_any_language() -> None:
 def test_who_refused_has_the_same_remedy_whichever_connection_it_was(prefix: str) -> None:
     """psycopg's words before libpq's are none of the server's."""
     refused = 'connection to server on socket "/s/.s.PGSQL.5432" failed: FATAL:  too many connections for role "x"'
-    assert "Raise its limit" in text(remedy_for(clean(prefix + refused)))
+    assert tells(text(remedy_for(clean(prefix + refused))), "remedy-server-role-limit")
 
 
 def test_reasons_of_several_hosts_are_apart_and_without_libpqs_hints() -> None:

