@@ -88,7 +88,7 @@ def test_standbys_and_a_drill(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_observation(tmp_path: Path) -> None:
-    """Of a server at work under PostgreSQL's own pgbench, in both languages."""
+    """The page of a server that PostgreSQL's own pgbench loads, in both languages."""
     if why := observed.why_not():
         pytest.skip(why)
     (made,) = [i for i in causes.EVERY if i.name == "hot row"]

@@ -78,15 +78,16 @@ def test_commits_are_those_of_the_load_and_nothing_is_changed(trusting: Server, 
         watcher.start()
         with administration.connect(target_of(trusting, "postgres")) as conn:
             before = catalog.read(conn)
-        done = pgdyno("observe", "--target", trusting.conninfo(), "--for", "6", "--runs", tmp_path / "runs", "--json")
+        done = pgdyno("observe", "--target", trusting.conninfo(), "--for", "12", "--runs", tmp_path / "runs", "--json")
         stop.set()
         watcher.join()
         with administration.connect(target_of(trusting, "postgres")) as conn:
             assert catalog.changes(before, catalog.read(conn)) == []
     assert done.code == 0, done.err
     # The watcher commits ten times a second, too. Sessions add their commits to the server's counters once a second,
-    # and all of these at the same moment: the first and the last look may miss a second of commits, or none.
-    assert done.json["tps"] == pytest.approx(160, rel=1 / 6 + 0.05)
+    # and all of these at the same moment: the first and the last look may miss a second of commits, or none. That is 8%
+    # of twelve seconds.
+    assert done.json["tps"] == pytest.approx(160, rel=0.15)
     assert done.json["sessions"] >= 2 and 0 < done.json["busy_sessions"] < 2
     assert max(sessions) == 1
     assert any(s["statement"].startswith("UPDATE t SET") for s in done.json["statements"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -39,6 +40,10 @@ def pgdyno(*args: Any, env: dict[str, str] | None = None, timeout: float = 120, 
         check=False, **more,
     )  # fmt: skip
     assert "Traceback" not in done.stderr, done.stderr
+    # A message that was put into a string as it is, and not written in a language.
+    assert not re.search(r"(Message\(id|Name\(text|Listed\(items)=", done.stdout + done.stderr), (
+        done.stdout + done.stderr
+    )
     # A cause of the diagnosis that raised: shown to the user, and a failure here whatever the test looks at.
     assert not tells(done.stdout, "not-judged-defect") and '"defect": "' not in done.stdout, done.stdout
     return Result(done.returncode, done.stdout, done.stderr)

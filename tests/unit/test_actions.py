@@ -160,7 +160,7 @@ def test_actions_together_keep_the_first_value_of_a_setting() -> None:
 
 
 def test_a_measurement_that_failed_verifies_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is left of it may look like a gain."""
+    """The side that did not fail may look like a gain."""
     e = _slow_commits(tmp_path)
     v = object.__new__(verify.Verification)
     v.exit_code, v._loading_s = 0, 0.0

@@ -863,3 +863,32 @@ def test_the_other_side_of_a_duet_is_no_neighbour(tmp_path: Path, order: str) ->
     )  # fmt: skip
     causes_found = {f.cause for f in RunAnalysis(reading.read(run)).diagnosis.findings}
     assert ("noisy-neighbour" in causes_found) == (order == "random")
+
+
+@pytest.mark.parametrize(("waiting", "first"), [(8.0, "sync-standby"), (2.0, "noisy-neighbour")])
+def test_a_neighbour_slows_those_who_need_a_processor(tmp_path: Path, waiting: float, first: str) -> None:
+    """Other processes come first only where clients need the processors that they take."""
+    sampled: dict[str, list[dict[str, Any]]] = {
+        "waits": [
+            {**_RUNNING, "processes": 10.0 - waiting, "looks": 10.0},
+            {**_RUNNING, "wait_type": "IPC", "wait": "SyncRep", "processes": waiting, "looks": 10.0},
+        ],
+        "machine": [{**_IDLE_CPU, "cpu_user": 1.9, "cpu_idle": 0.1}],
+        "processes": [
+            {
+                "kind": "client backend",
+                "processes": 1.0,
+                "cpu": 1.2,
+                "waiting_for_cpu": 1.0,
+                "read_bytes_per_s": 0.0,
+                "write_bytes_per_s": 0.0,
+            }
+        ],
+    }
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([1], 1), lambda *_: 1000.0, intervals=8, sampled=sampled,
+        manifest={"same_machine": True},
+    )  # fmt: skip
+    found = RunAnalysis(reading.read(run)).diagnosis.findings
+    assert {"noisy-neighbour", "sync-standby"} <= {f.cause for f in found}
+    assert found[0].cause == first, [(f.cause, f.cost, f.confidence) for f in found]

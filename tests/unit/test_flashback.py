@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,8 +10,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pgdyno import i18n
 from pgdyno.cluster import administration
 from pgdyno.errors import RefusedError, TargetError
+from pgdyno.message import Name, Text, message
 from pgdyno.replication import flashback
 
 
@@ -38,3 +41,9 @@ def test_a_target_behind_the_end_is_said_though_sessions_are_cut_before_the_serv
     monkeypatch.setattr(administration, "connect", cut)
     with pytest.raises(RefusedError, match="the WAL ends before that: its last transaction is of 2026-11-25"):
         flashback._start(new)
+
+
+@pytest.mark.parametrize("stopped", [Name("recovery stopping after commit"), message("flashback-end-of-wal")])
+def test_machines_get_texts(tmp_path: Path, stopped: Text) -> None:
+    found = flashback.Flashback(tmp_path, "s", stopped, "", 1.0)
+    assert json.loads(json.dumps(found.as_json()))["stopped"] == i18n.text(stopped)

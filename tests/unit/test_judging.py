@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import random
 from collections.abc import Callable
@@ -12,9 +13,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pgdyno import i18n
 from pgdyno.analysis import capacity, changepoints, scaling, series, steady
 from pgdyno.analysis.compare import Verdict, compare
 from pgdyno.cli import compare as cli_compare
+from pgdyno.cli import judge
 from pgdyno.errors import UsageError
 from pgdyno.judge import history, runs
 from pgdyno.judge import scaling as laws
@@ -313,6 +316,30 @@ def test_the_laws_intervals_hold_the_truth_with_few_points() -> None:
             found = scaling.fit(n, x, resamples=150)
             inside += found.sigma.low <= 0.05 <= found.sigma.high
         assert inside / 40 >= least, (levels, times, inside)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("seed", range(16))
+def test_any_curve_is_told_in_both_languages(tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int) -> None:
+    """Curves with known sigma and kappa, from nothing to much, at two to nine levels, with more or less noise."""
+    rng = np.random.default_rng(seed)
+    n = np.unique(rng.integers(1, 100, rng.integers(2, 10)))
+    law = (float(rng.choice([0.0, 0.01, 0.2])), float(rng.choice([0.0, 1e-4, 1e-2])))
+    x = (
+        100
+        * n
+        / (1 + law[0] * (n - 1) + law[1] * n * (n - 1))
+        * np.exp(rng.normal(0, rng.choice([0.001, 0.2]), len(n)))
+    )
+    file = tmp_path / "x.csv"
+    file.write_text("clients,tps\n" + "".join(f"{a},{b:.6g}\n" for a, b in zip(n, x, strict=True)))
+    for lang in i18n.LANGUAGES:
+        assert judge.scale(file, "clients", "tps", None, None, None, None, None, False, lang) == 0
+        said = capsys.readouterr().out
+        assert (i18n.text(message("scaling-no-fit"), lang)[:12] in said) is (len(n) < 4), (n, said)
+    assert judge.scale(file, "clients", "tps", None, None, None, None, None, True) == 0
+    (curve,) = json.loads(capsys.readouterr().out)
+    assert bool(curve["reason"]) is (len(n) < 4) is (curve["scaling"] is None)
 
 
 def test_linear_scaling_has_no_knee() -> None:

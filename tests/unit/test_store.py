@@ -24,6 +24,7 @@ from pgdyno.store import hlog, query, reading, rundir, texts
 from pgdyno.store.manifest import LoadedDataset
 
 from tests.support import reports, synthetic
+from tests.support.cli import pgdyno
 from tests.support.tells import tells
 
 PLAN = TrialPlan(1, "read-only", 0.1, 4, 1)
@@ -380,6 +381,9 @@ def test_one_damaged_run_does_not_fail_the_others(tmp_path: Path) -> None:
     assert any("rows" in u and broken.name in u for u in map(i18n.text, unreadable))
     found = history.of(tmp_path, "whole")
     assert found.runs and any("rows" in i18n.text(u) for u in found.unreadable)
+    shown = pgdyno("--lang", "zh", "history", tmp_path, "--experiment", "whole", "--json")
+    assert [type(u) for u in shown.json["unreadable"]] == [str] and "cannot be read" in shown.json["unreadable"][0]
+    assert "未读取" in shown.err
 
 
 def test_figures_stand_in_one_table() -> None:
@@ -425,7 +429,7 @@ def test_trials_of_another_form_are_named(tmp_path: Path, change: dict[str, Any]
     assert len(data.trials) == 3 and why in i18n.text(data.unreadable[0][1])
     # Comparisons stand on fewer repetitions then, and say why.
     warnings = runs.compare_runs([reading.read(made(tmp_path, name="whole"))], [data]).warnings
-    assert any(tells(w, "warn-unreadable") and why in w for w in reports.words(warnings))
+    assert any(tells(w, "warn-unreadable") and file.name in w and why in w for w in reports.words(warnings))
 
 
 def test_the_time_of_loading_is_without_checks() -> None:

@@ -37,7 +37,7 @@ def main(
     try:
         wanted = objective(request.slo)
     except ValueError as e:
-        raise UsageError(msg("error-slo-not-understood", reason=e)) from e
+        raise UsageError(msg("error-no-objective", text=request.slo), msg("remedy-objective")) from e
     prepared = prepare(request.experiment, adjust, request.runs)
     if prepared.resumed is not None:
         raise UsageError(msg("error-search-cannot-be-continued"), msg("remedy-start-anew-experiment-s-name"))

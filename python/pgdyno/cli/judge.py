@@ -59,7 +59,13 @@ def follow(
             page.write_text(history_page.written(found, answer, lang), encoding="utf-8")
         sys.stderr.write(i18n.text(message("page-written", path=Name(str(page))), lang) + "\n")
     if json_output:
-        as_json.write({"exit_code": exit_code, "answer": [i18n.text(x) for x in answer], **asdict(found)})
+        as_json.write(
+            {
+                "exit_code": exit_code,
+                "answer": [i18n.text(x) for x in answer],
+                **asdict(found) | {"unreadable": [i18n.text(x) for x in found.unreadable]},
+            }
+        )
         return exit_code
     _show_history(found, answer, i18n.writer(lang))
     return exit_code
@@ -152,7 +158,8 @@ def scale(
     if chart is not None:
         _draw(chart, found, axis if source is not None and source.is_dir() else x or "n", say)
     if json_output:
-        as_json.write([asdict(f) for f in found])
+        none = i18n.text(message("scaling-no-fit"))
+        as_json.write([{**asdict(f), "reason": "" if f.scaling else none} for f in found])
         return EXIT_OK
     out = console.output()
     out.print(Text(say(title), style="bold"))
@@ -188,7 +195,7 @@ def _show_law(out: Console, f: scaling.Fitted, say: Say) -> None:
     out.print(Text(f.label, style="bold"))
     s = f.scaling
     if s is None:
-        out.print(Text(say(message("scaling-no-fit", why=Name(f.reason)))))
+        out.print(Text(say(message("scaling-no-fit"))))
         return
     law = message(
         "scaling-law", lambda_=_three(s.lambda_, "whole"), sigma=_three(s.sigma, "factor"),
@@ -238,13 +245,13 @@ def _spark(values: list[float]) -> str:
 
 
 def _cannot_tell(s: Scaling, what: str) -> Message:
-    high = _or_none(s.knee.high)
+    """Return what the data leave open about sigma, kappa or the knee."""
+    low, high = f"{s.knee.low:.0f}", f"{s.knee.high:.0f}"
     match what:
         case "sigma":
             return msg("scaling-unknown-sigma", high=f"{s.sigma.high:.3g}")
         case "kappa":
             return msg("scaling-unknown-kappa")
-    low = f"{s.knee.low:.0f}"
-    return (
-        msg("scaling-knee-from", low=low) if high is None else msg("scaling-knee-between", low=low, high=f"{high:.0f}")
-    )
+        case _ if math.isinf(s.knee.high):
+            return msg("scaling-knee-from", low=low)
+    return msg("scaling-knee-between", low=low, high=high)

@@ -20,6 +20,7 @@ from pgdyno.cluster.scratch import Scratch
 from pgdyno.cluster.target import Target
 from pgdyno.errors import LocalError, RefusedError, msg
 from pgdyno.interrupt import signals_held
+from pgdyno.message import Name, Text, sentences
 
 #: Versions whose files pgdyno knows how to write, with the number in their control files.
 VERSIONS = {14: 1300, 15: 1300, 16: 1300, 17: 1700, 18: 1800}
@@ -101,7 +102,7 @@ def refuse_if_running(directory: DataDirectory) -> None:
     else:
         raise RefusedError(
             msg("error-server-at-work-or-did", path=path, pid_file=PID_FILE, lines=" ".join(lines[:1])),
-            msg("remedy-or-stop-pg-ctl-d", other_way=_other_way(lines), path=path),
+            sentences([_other_way(lines), msg("remedy-or-stop-pg-ctl-d", path=path)]),
         )
     version, state = _control(directory)
     if version != VERSIONS[directory.major]:
@@ -122,11 +123,11 @@ def refuse_if_running(directory: DataDirectory) -> None:
         )
 
 
-def _other_way(lines: list[str]) -> str:
+def _other_way(lines: list[str]) -> Text:
     """Return the advice for loading into the running server of a pid file."""
     if len(lines) < 5 or not lines[3].isdigit() or not lines[4]:
-        return ""
-    return f'To load into it as it runs: --target "host={lines[4]} port={lines[3]} dbname=postgres". '
+        return Name("")
+    return msg("remedy-load-as-it-runs", conninfo=f"host={lines[4]} port={lines[3]} dbname=postgres")
 
 
 @contextlib.contextmanager

@@ -16,13 +16,12 @@ from pgdyno.store import reading
 
 @dataclass(frozen=True)
 class Fitted:
-    """One curve: what it is of, the points, and the law; or why there is none."""
+    """One curve: its name, the points, and the law; None if there are fewer than 4 different levels."""
 
     label: str
     levels: list[float]
     throughputs: list[float]
     scaling: Scaling | None
-    reason: str = ""
 
 
 def fit_run(path: Path, axis: str, figure: str, until: float | None) -> list[Fitted]:
@@ -98,5 +97,5 @@ def fit_csv(path: Path, x: str | None, y: str | None, group: str | None, until: 
 def _fitted(label: str, levels: list[float], throughputs: list[float], until: float | None) -> Fitted:
     try:
         return Fitted(label, levels, throughputs, fit(levels, throughputs, until=until))
-    except ValueError as e:
-        return Fitted(label, levels, throughputs, None, str(e))
+    except ValueError:
+        return Fitted(label, levels, throughputs, None)

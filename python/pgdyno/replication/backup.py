@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pgdyno.cluster.account import Account
 from pgdyno.cluster.process import dies_with_us, environment
-from pgdyno.errors import ClusterError, LocalError
+from pgdyno.errors import ClusterError, LocalError, msg
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def pg_basebackup(
     if process.returncode != 0:
         reason = " ".join(said.split())
         kind = LocalError if "No space left" in reason else ClusterError
-        raise kind(f"pg_basebackup of {slot} failed: {reason}")
+        raise kind(msg("error-base-backup-failed", slot=slot, reason=reason))
 
 
 def quoted(value: str) -> str:

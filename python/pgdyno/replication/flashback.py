@@ -17,7 +17,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from pgdyno import home
+from pgdyno import home, i18n
 from pgdyno.cluster import administration, clone
 from pgdyno.cluster.administration import is_plain_table
 from pgdyno.cluster.binaries import Binaries
@@ -109,7 +109,7 @@ class Flashback:
 
     def as_json(self) -> dict[str, Any]:
         """For machines."""
-        return {**asdict(self), "folder": str(self.folder)}
+        return {**asdict(self), "folder": str(self.folder), "stopped": i18n.text(self.stopped)}
 
 
 def snapshots(base: Path) -> list[Snapshot]:

@@ -10,6 +10,8 @@ from pgdyno.message import message
 from pgdyno.units import Quantity
 
 _STEAL, _OTHERS = 0.05, 0.15
+#: Part of the clients' time in which somebody needs a processor. Below it, they wait for something else.
+_NEEDED = 1 / 3
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -43,10 +45,16 @@ def _judge(e: Observed) -> Finding | None:
 
 
 def _confidence(e: Observed, steal: float) -> Confidence:
-    if e.is_observation and steal < _STEAL:
-        # The other processes may be the application whose work is observed.
+    if steal < _STEAL and (e.is_observation or _wait_for_something_else(e)):
+        # The other processes may be the application whose work is observed. They slow nobody who does not need a CPU.
         return Confidence.LOW
     return Confidence.HIGH if e.processors is not None and e.processors.are_full else Confidence.LOW
+
+
+def _wait_for_something_else(e: Observed) -> bool:
+    """Return True if clients wait in the server, neither for a processor nor for the client or the network."""
+    running, outside = e.running, e.outside
+    return running is not None and outside is not None and running.mean + outside.mean < _NEEDED
 
 
 CAUSE = Cause("noisy-neighbour", Kind.TROUBLE, "somebody else on the processors", _judge)

@@ -62,7 +62,7 @@ about-network-seen = An empty query takes 0.3 ms or more, and round trips are 20
 about-network-cost = The least round trip of an empty query times the statements per transaction, divided by the latency.
 
 about-noisy-neighbour = Other processes, or other virtual machines on the same host (steal), use the CPUs that server and client need.
-about-noisy-neighbour-seen = Steal takes 5% of the CPUs, or processes that are neither pgdyno's nor the server's use 15% of busy CPUs.
+about-noisy-neighbour-seen = Steal takes 5% of the CPUs, or processes that are neither pgdyno's nor the server's use 15% of busy CPUs. The latter have low confidence where server, client and network need a CPU in less than a third of the clients' time.
 about-noisy-neighbour-cost = Their share of the CPUs, sample by sample.
 
 about-other-waits = A wait event takes much of the clients' time, and pgdyno has no rule for it.

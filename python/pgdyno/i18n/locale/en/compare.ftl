@@ -57,7 +57,7 @@ last-column = last column
 first-column = first column
 note-scaling = X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1)). Least squares of relative errors; 95% intervals by bootstrap of levels, and of repetitions within them. Predictions hold if the law does: beyond the highest level nothing was measured.
 with-interval = { $value } ({ $low } to { $high })
-scaling-no-fit = no fit: { $why }
+scaling-no-fit = no fit: the law has three parameters, and needs at least 4 different levels, all positive
 scaling-law = lambda { $lambda_ }; sigma { $sigma }; kappa { $kappa }; error { $error } over { $points } points, { $levels } levels
 scaling-peak = highest throughput { $peak }
 scaling-bounded = no highest throughput; bounded by { $most }

@@ -62,7 +62,7 @@ about-network-seen = 空查询需要 0.3 毫秒以上，且往返占延迟的 20
 about-network-cost = 空查询的最短往返时间乘以每事务语句数，除以延迟。
 
 about-noisy-neighbour = 其他进程，或同一宿主机上的其他虚拟机（steal），占用了服务器和客户端需要的 CPU。
-about-noisy-neighbour-seen = steal 占 CPU 的 5%，或既非 pgdyno 也非服务器的进程占繁忙 CPU 的 15%。
+about-noisy-neighbour-seen = steal 占 CPU 的 5%，或既非 pgdyno 也非服务器的进程占繁忙 CPU 的 15%。后者在服务器、客户端和网络合计占客户端时间不足三分之一时置信度为低。
 about-noisy-neighbour-cost = 逐个采样计算其占 CPU 的份额。
 
 about-other-waits = 某个等待事件占用客户端的大量时间，而 pgdyno 没有对应规则。

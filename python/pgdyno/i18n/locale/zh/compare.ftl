@@ -57,7 +57,7 @@ last-column = 最后一列
 first-column = 第一列
 note-scaling = X(n) = lambda n / (1 + sigma (n - 1) + kappa n (n - 1))。相对误差的最小二乘；95% 区间由对各水平及其中重复的自助法得出。只有定律成立时预测才成立：最高水平之外没有测量。
 with-interval = { $value }（{ $low } 至 { $high }）
-scaling-no-fit = 无法拟合：{ $why }
+scaling-no-fit = 无法拟合：该定律有三个参数，至少需要 4 个不同的正级别
 scaling-law = lambda { $lambda_ }；sigma { $sigma }；kappa { $kappa }；误差 { $error }，{ $points } 个点，{ $levels } 个水平
 scaling-peak = 最高吞吐 { $peak }
 scaling-bounded = 没有最高吞吐；上界 { $most }
