@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import Enum, StrEnum
+from functools import cached_property
 from typing import Any
 
 from pgdyno.message import Message, Name, Text, message
@@ -159,7 +160,7 @@ class TrialPlan:
     #: Which start of the server it belongs to. Repetitions are counted over all of them.
     start: int = 1
 
-    @property
+    @cached_property
     def key(self) -> Key:
         """The configuration; repetitions share it."""
         return (self.workload, self.hot_set, self.clients, *self.varied.items())
@@ -169,14 +170,14 @@ class TrialPlan:
         """Other varied parameters as text."""
         return ", ".join(f"{name}={spelled(value)}" for name, value in self.varied.items())
 
-    @property
+    @cached_property
     def slug(self) -> str:
         """Its folder's name, less the number."""
         more = "".join(f"-{name}{'' if value == '' else spelled(value)}" for name, value in self.varied.items())
         named = re.sub(r"[^A-Za-z0-9_.-]+", "_", f"{self.workload}{more}")[:150]
         return f"{named}-hot{self.hot_set * 100:g}pct-c{self.clients}-r{self.repetition}"
 
-    @property
+    @cached_property
     def folder(self) -> str:
         """Its folder's name."""
         return f"{self.number:04d}-{self.slug}"

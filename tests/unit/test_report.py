@@ -183,7 +183,7 @@ def test_tables_are_csv_that_programs_read(tmp_path: Path) -> None:
     v = view.build(RunAnalysis(full(tmp_path)))
     table = v.table("detail")
     assert table is not None
-    rows = list(csv.reader(io.StringIO(table.as_csv())))
+    rows = list(csv.reader(io.StringIO(table.as_csv)))
     assert [c.removesuffix(" s") for c in rows[0]] == [c.removesuffix(" ms") for c in table.keys]
     assert len(rows) == len(table.cells) + 1
     tps = rows[0].index("TPS")
@@ -377,10 +377,10 @@ def test_csv_has_values_with_their_units() -> None:
     rows = [cells(["64 kB", 3, 1.5, 2_500_000, 65536.0, None]), cells(["a", 2, 0.034, 1e5, 1.0, 0.16])]
     table = Table("t", Name("T"), columns, rows)
     assert table.texts()[0] == ["64 kB", "3", ">100%", "2.50", "64.0 KiB", "–"]
-    assert table.as_csv().splitlines() == [
+    assert table.as_csv.splitlines() == [
         "what,n,±,p99 s,size,share", "64 kB,3,1.5,0.0025,65536,", "a,2,0.034,0.0001,1,0.16"
     ]  # fmt: skip
-    assert table.numbers()[0] == [None, 3, 1.5, 0.0025, 65536.0, None]
+    assert table.numbers[0] == [None, 3, 1.5, 0.0025, 65536.0, None]
 
 
 @pytest.mark.parametrize("lang", i18n.LANGUAGES)

@@ -82,7 +82,8 @@ def test_of_very_many_configurations_the_fastest_and_some_others_are_judged(
 ) -> None:
     plans = synthetic.plans(list(range(1, 21)), 1)
     made = synthetic.make_run(tmp_path, plans, lambda p, *_: 5000.0 if p.clients == 7 else 100.0, intervals=3)
-    monkeypatch.setattr(analysis, "MOST_DIAGNOSED", 5)
+    monkeypatch.setattr(analysis, "MOST_DIAGNOSED", 19)
+    monkeypatch.setattr(analysis, "SAMPLE_DIAGNOSED", 5)
     run = RunAnalysis(reading.read(made))
     judged = [g.clients for g in run.diagnosed]
     assert len(judged) == 5 and 7 in judged and judged == sorted(judged)

@@ -1,5 +1,6 @@
 //! Latency histograms: 3 significant digits from 1 µs to 1 h, mergeable across threads, processes and machines.
 
+use crate::used::Used;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer, V2Serializer};
 use pgdyno_base::Nanos;
 use std::fmt;
@@ -13,10 +14,12 @@ pub const HIGHEST: Nanos = Nanos::from_secs(3600);
 type Inner = hdrhistogram::Histogram<u64>;
 
 /// A High Dynamic Range histogram of nanoseconds (Gil Tene's HdrHistogram). Empty it takes no memory of its own: there is
-/// one for every command and interval, and most of them stay empty.
+/// one for every command and interval, and most of them stay empty. Decoded it keeps its used buckets only.
 #[derive(Clone, Default)]
 pub struct Histogram {
     inner: Option<Box<Inner>>,
+    /// The used buckets of a decoded histogram until something is recorded into it; `inner` is `None` then.
+    used: Option<Box<Used>>,
     clipped: u64,
     /// Sum of the values as they were, not as their buckets round them.
     sum: u128,
@@ -43,16 +46,31 @@ impl Histogram {
         // Signed: processors convert that in one instruction. The value is no longer than 292 years.
         let value = value.0 as i64 as f64;
         self.sum_of_squares += value * value;
-        self.inner.get_or_insert_with(fresh).record(kept).expect("the histogram grows to any value up to HIGHEST");
+        self.dense().record(kept).expect("the histogram grows to any value up to HIGHEST");
+    }
+
+    /// Returns all buckets, to record into.
+    #[inline]
+    fn dense(&mut self) -> &mut Inner {
+        if self.inner.is_none() {
+            self.inner = Some(self.used.take().map_or_else(fresh, |used| spread(&used)));
+        }
+        self.inner.as_mut().expect("was just made")
     }
 
     /// Adds all values of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
-        let Some(theirs) = &other.inner else { return };
-        self.inner
-            .get_or_insert_with(fresh)
-            .add(theirs.as_ref())
-            .expect("the histogram grows to any value up to HIGHEST");
+        match (&other.inner, &other.used) {
+            (Some(theirs), _) => {
+                self.dense().add(theirs.as_ref()).expect("the histogram grows to any value up to HIGHEST");
+            }
+            (None, Some(theirs)) if self.inner.is_none() => match &mut self.used {
+                Some(mine) => mine.merge(theirs),
+                None => self.used = Some(theirs.clone()),
+            },
+            (None, Some(theirs)) => add(self.dense(), theirs),
+            (None, None) => return,
+        }
         self.clipped += other.clipped;
         self.sum += other.sum;
         self.sum_of_squares += other.sum_of_squares;
@@ -60,7 +78,7 @@ impl Histogram {
 
     /// Returns the number of values added.
     pub fn count(&self) -> u64 {
-        self.inner.as_ref().map_or(0, |h| h.len())
+        self.asked(|h| h.len(), Used::count)
     }
 
     /// Returns the number of values above [`HIGHEST`].
@@ -70,17 +88,17 @@ impl Histogram {
 
     /// The value that `percent` of the values do not exceed (nearest rank), to 3 digits; zero when empty.
     pub fn percentile(&self, percent: f64) -> Nanos {
-        Nanos(self.inner.as_ref().map_or(0, |h| h.value_at_percentile(percent)))
+        Nanos(self.asked(|h| h.value_at_percentile(percent), |used| used.percentile(percent)))
     }
 
     /// The smallest value, to 3 digits.
     pub fn min(&self) -> Nanos {
-        Nanos(self.inner.as_ref().map_or(0, |h| h.min()))
+        Nanos(self.asked(|h| h.min(), Used::min))
     }
 
     /// The largest value, to 3 digits.
     pub fn max(&self) -> Nanos {
-        Nanos(self.inner.as_ref().map_or(0, |h| h.max()))
+        Nanos(self.asked(|h| h.max(), Used::max))
     }
 
     /// The exact arithmetic mean in nanoseconds; zero when empty. From a decoded histogram: to 3 digits.
@@ -99,19 +117,30 @@ impl Histogram {
 
     /// Returns the number of values that do not exceed `value`, to its 3 significant digits.
     pub fn count_up_to(&self, value: Nanos) -> u64 {
-        self.inner.as_ref().map_or(0, |h| h.count_between(0, value.0))
+        self.asked(|h| h.count_between(0, value.0), |used| used.count_up_to(value.0))
     }
 
     /// Buckets that hold values: highest equivalent value in nanoseconds, count. For charts.
     pub fn buckets(&self) -> Vec<(Nanos, u64)> {
-        let Some(inner) = &self.inner else { return Vec::new() };
-        inner.iter_recorded().map(|v| (Nanos(v.value_iterated_to()), v.count_at_value())).collect()
+        self.asked(
+            |h| h.iter_recorded().map(|v| (Nanos(v.value_iterated_to()), v.count_at_value())).collect(),
+            |used| used.buckets().iter().map(|(v, n)| (Nanos(*v), *n)).collect(),
+        )
+    }
+
+    /// Asks whichever form the histogram has; an empty one answers with the default.
+    fn asked<T: Default>(&self, dense: impl FnOnce(&Inner) -> T, used: impl FnOnce(&Used) -> T) -> T {
+        match (&self.inner, &self.used) {
+            (Some(h), _) => dense(h),
+            (None, Some(h)) => used(h),
+            (None, None) => T::default(),
+        }
     }
 
     fn whole(&self) -> std::borrow::Cow<'_, Inner> {
         match &self.inner {
             Some(h) => std::borrow::Cow::Borrowed(h.as_ref()),
-            None => std::borrow::Cow::Owned(*fresh()),
+            None => std::borrow::Cow::Owned(*self.used.as_ref().map_or_else(fresh, |used| spread(used))),
         }
     }
 
@@ -137,18 +166,33 @@ impl Histogram {
 
     /// Reads either encoding.
     pub fn decode(bytes: &[u8]) -> Result<Histogram, String> {
-        let mut inner: Inner = Deserializer::new()
-            .deserialize(&mut std::io::Cursor::new(bytes))
-            .map_err(|e| format!("these bytes are no HdrHistogram (V2, compressed or not): {e:?}"))?;
-        inner.auto(true);
-        let mut sum = 0u128;
-        let mut sum_of_squares = 0.0;
-        for v in inner.iter_recorded() {
-            let middle = inner.median_equivalent(v.value_iterated_to());
-            sum += u128::from(middle) * u128::from(v.count_at_value());
-            sum_of_squares += middle as f64 * middle as f64 * v.count_at_value() as f64;
-        }
-        Ok(Histogram { inner: Some(Box::new(inner)), clipped: 0, sum, sum_of_squares })
+        let used = match Used::decode(bytes) {
+            Some(used) => used,
+            None => by_library(bytes)?,
+        };
+        let (sum, sum_of_squares) = used.sums();
+        Ok(Histogram { inner: None, used: Some(Box::new(used)), clipped: 0, sum, sum_of_squares })
+    }
+}
+
+/// Reads what the library can read: any number of digits.
+fn by_library(bytes: &[u8]) -> Result<Used, String> {
+    let inner: Inner = Deserializer::new()
+        .deserialize(&mut std::io::Cursor::new(bytes))
+        .map_err(|e| format!("these bytes are no HdrHistogram (V2, compressed or not): {e:?}"))?;
+    Ok(Used::new(inner.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect()))
+}
+
+/// Returns all buckets of a histogram of which the used ones are known.
+fn spread(used: &Used) -> Box<Inner> {
+    let mut inner = fresh();
+    add(&mut inner, used);
+    inner
+}
+
+fn add(inner: &mut Inner, used: &Used) {
+    for &(value, n) in used.buckets() {
+        inner.record_n(value, n).expect("the histogram grows to any value of another");
     }
 }
 
@@ -197,6 +241,58 @@ mod tests {
             prop_assert_eq!(decoded.buckets(), z.buckets());
             let decoded = Histogram::decode(&z.encode_plain()).unwrap();
             prop_assert_eq!(decoded.buckets(), z.buckets());
+        }
+
+        #[test]
+        fn used_buckets_answer_as_all_buckets_do(
+            a in prop::collection::vec(1u64..3_600_000_000_000, 0..100), b in prop::collection::vec(1u64..100_000_000, 1..100),
+            percent in 0.0f64..101.0, limit in 0u64..5_000_000_000_000
+        ) {
+            let (mut x, mut y) = (Histogram::default(), Histogram::default());
+            a.iter().for_each(|v| x.record(Nanos(*v)));
+            b.iter().for_each(|v| y.record(Nanos(*v)));
+            let (mut dense, mut mixed) = (x.clone(), x.clone());
+            dense.merge(&y);
+            let mut used = Histogram::decode(&x.encode()).unwrap();
+            let decoded = Histogram::decode(&y.encode_plain()).unwrap();
+            used.merge(&decoded);
+            mixed.merge(&decoded);
+            for h in [&used, &mixed] {
+                prop_assert_eq!(h.count(), dense.count());
+                prop_assert_eq!(h.buckets(), dense.buckets());
+                prop_assert_eq!((h.min(), h.max()), (dense.min(), dense.max()));
+                for p in [0.0, percent, 100.0] {
+                    prop_assert_eq!(h.percentile(p), dense.percentile(p));
+                }
+                prop_assert_eq!(h.count_up_to(Nanos(limit)), dense.count_up_to(Nanos(limit)));
+                prop_assert_eq!(Histogram::decode(&h.encode()).unwrap().buckets(), dense.buckets());
+            }
+            prop_assert!((used.mean() - dense.mean()).abs() <= dense.mean() * 1e-3);
+            used.merge(&y);
+            used.record(Nanos(7));
+            dense.merge(&y);
+            dense.record(Nanos(7));
+            prop_assert_eq!(used.buckets(), dense.buckets());
+        }
+
+        #[test]
+        fn damaged_bytes_are_read_as_the_library_reads_them(
+            values in prop::collection::vec(1u64..3_600_000_000_000, 0..20),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3), cut in 0usize..4
+        ) {
+            let mut h = Histogram::default();
+            values.iter().for_each(|v| h.record(Nanos(*v)));
+            let mut bytes = h.encode_plain();
+            for (at, byte) in &changes {
+                let at = at.index(bytes.len());
+                bytes[at] = *byte;
+            }
+            bytes.truncate(bytes.len() - cut);
+            if let Some(used) = Used::decode(&bytes) {
+                let inner: Inner = Deserializer::new().deserialize(&mut std::io::Cursor::new(&bytes)).unwrap();
+                let theirs: Vec<_> = inner.iter_recorded().map(|v| (v.value_iterated_to(), v.count_at_value())).collect();
+                prop_assert_eq!(used.buckets(), &theirs[..]);
+            }
         }
 
         #[test]

@@ -8,6 +8,7 @@ pub mod histogram;
 pub mod interval;
 pub mod log;
 pub mod outcome;
+mod used;
 
 pub use histogram::Histogram;
 pub use interval::{Interval, Phase, Timeline};

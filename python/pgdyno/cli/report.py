@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -71,6 +72,8 @@ def main(
         if report_format != "pgdyno" or figure is not None:
             raise UsageError(msg("error-drill-report-one-form", path=path), msg("remedy-leave-report-format-out"))
         return drill.report(path, json_output=json_output, lang=lang)
+    # A report keeps what it reads until it ends; looking for cycles among it takes a tenth of the time.
+    gc.disable()
     data = replace(reading.read(path), under_way=rundir.is_under_way(path))
     if json_output:
         as_json.write(as_json.run_as_json(RunAnalysis(data), 0, heading.error(data)))

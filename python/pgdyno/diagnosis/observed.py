@@ -318,8 +318,8 @@ class Observed:
         Deadlocks of other sessions do not count.
         """
         summaries = [r.trial.summary for r in self.trials if r.trial.summary]
-        retried = any(i.retried for r in self.trials for i in r.intervals)
-        return retried or any(s.failed.get("40P01") for s in summaries)
+        failed = any(s.failed.get("40P01") for s in summaries)
+        return failed or any(i.retried for r in self.trials for i in r.intervals)
 
     @cached_property
     def running(self) -> Share | None:

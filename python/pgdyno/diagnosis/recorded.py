@@ -158,8 +158,11 @@ class Recorded:
     @cached_property
     def events(self) -> list[Event]:
         """Events from shortly before the measurement to its end, and events without a time."""
-        first, last = self.window
         every = self.data.events[self.trial.plan.number]
+        if not every:
+            # The window takes reading the intervals, and a run may have ten thousand trials.
+            return []
+        first, last = self.window
         return [e for e in every if e.at_ns == 0 or first - 2_000_000_000 <= e.at_ns <= last]
 
     def tps_over(self, times: Sequence[Stretch]) -> Array:

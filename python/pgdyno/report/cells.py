@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from pgdyno import i18n
 from pgdyno.format import integer, milliseconds, percent, plus_minus, printable, rows, size
@@ -163,6 +164,7 @@ class Table:
     folders: list[str] = field(default_factory=list)
     #: Rows that a terminal shows; None: all of them.
     brief: list[int] | None = None
+    _texts: dict[str, list[list[str]]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def spare(self) -> set[str]:
@@ -184,37 +186,49 @@ class Table:
         return [i18n.text(c.title, lang) for c in self.columns]
 
     def texts(self, lang: str = "en") -> list[list[str]]:
-        """Return the cells as text."""
-        return [[_text(c, self.columns[i], lang) for i, c in enumerate(row)] for row in self.cells]
+        """Return the cells as text; every renderer gets the same list."""
+        if lang not in self._texts:
+            self._texts[lang] = [self.row(i, lang) for i in range(len(self.cells))]
+        return self._texts[lang]
+
+    def row(self, i: int, lang: str = "en") -> list[str]:
+        """Return the cells of one row as text."""
+        return [_text(c, column, lang) for c, column in zip(self.cells[i], self.columns, strict=True)]
 
     def notes(self, lang: str = "en") -> str:
         """Return the note as text."""
         return printable(i18n.text(listed(self.note, "sentence"), lang))
 
+    @cached_property
     def numbers(self) -> list[list[float | None]]:
-        """Return the cells as numbers in base units; None if a cell holds none."""
-        return [[_number(c, self.columns[i]) for i, c in enumerate(row)] for row in self.cells]
+        """The cells as numbers in base units; None if a cell holds none."""
+        return [[_number(c, column) for c, column in zip(row, self.columns, strict=True)] for row in self.cells]
 
+    @cached_property
     def as_csv(self) -> str:
-        """Return the table as CSV with a heading, for programs.
+        """The table as CSV with a heading, for programs.
 
         Numbers are in base units (seconds, bytes, ratios), which the headings name. A cell without a value is empty.
         """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([c.machine_heading for c in self.columns])
-        for row in self.cells:
-            writer.writerow([_machine(c, self.columns[i]) for i, c in enumerate(row)])
+        for row, numbers in zip(self.cells, self.numbers, strict=True):
+            writer.writerow(map(_machine, row, numbers, self.columns))
         return out.getvalue()
 
 
 def _text(cell: Cell, column: Column, lang: str) -> str:
-    match cell.value:
+    value = cell.value
+    if isinstance(value, float):
+        # Most cells of a large table.
+        return (column.form or NUMBER).write(value)
+    match value:
         case Absent(reason=reason):
             return "–" if reason is None else i18n.text(reason, lang)
         case Message() | Name() | Listed() | Quantity() | Share():
-            return printable(i18n.written(cell.value, lang))
-        case value:
+            return printable(i18n.written(value, lang))
+        case _:
             return (column.form or NUMBER).write(value)
 
 
@@ -232,8 +246,7 @@ def _number(cell: Cell, column: Column) -> float | None:
 _NANOSECONDS = {"ms", "latency", "ns", "time"}
 
 
-def _machine(cell: Cell, column: Column) -> str:
-    number = _number(cell, column)
+def _machine(cell: Cell, number: float | None, column: Column) -> str:
     if number is not None:
         return f"{number:.9g}"
     return "" if cell.value == DASH else _text(cell, column, "en")

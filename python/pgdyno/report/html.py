@@ -74,9 +74,9 @@ def _table_data(t: Table, texts: list[list[str]], lang: str) -> dict[str, object
         "columns": t.headings(lang),
         "numeric": [t.is_number(i) for i in range(len(t.columns))],
         "rows": rows,
-        "values": t.numbers(),
+        "values": t.numbers,
         "folders": t.folders,
-        "csv": t.as_csv(),
+        "csv": t.as_csv,
     }
     if t.name == "trials":
         data["numbers"] = [int(line[0].split("-")[0]) for line in texts]

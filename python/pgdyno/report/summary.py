@@ -62,7 +62,7 @@ def _figures(table: Table, lang: str) -> list[str]:
     found: dict[str, str] = {}
     last = ""
     for i, (column, heading, text) in enumerate(
-        zip(table.columns, table.headings(lang), table.texts(lang)[0], strict=True)
+        zip(table.columns, table.headings(lang), table.row(0, lang), strict=True)
     ):
         if i < table.labels or table.cells[0][i].value == DASH:
             continue

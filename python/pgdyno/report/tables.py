@@ -42,7 +42,7 @@ from pgdyno.units import Quantity
 #: Reading the time series of more configurations takes longer than their table is worth.
 MOST_SERIES = 200
 #: A table of more rows is not read; the page has a filter.
-MOST_STATEMENTS = 2000
+MOST_STATEMENTS = 500
 _DRIFT = Form(lambda v: f"{v * 100:+.1f}%")
 _RATE = Form(lambda v: f"{v:,g}")
 

@@ -154,7 +154,7 @@ def print_table(table: Table, console: Console, lang: str = "en") -> None:
             overflow="ellipsis" if i < table.labels else "fold",
         )
     previous: list[str] = []
-    for row in cells[:MOST]:
+    for row in cells:
         # What stands above need not be repeated.
         lead = table.labels - 1 if table.name in ("comparisons", *_GROUPED) else 0
         same = bool(previous) and previous[:lead] == row[:lead]
@@ -166,16 +166,16 @@ def print_table(table: Table, console: Console, lang: str = "en") -> None:
     if table.name == "comparisons":
         # How to read it, in short; the page says it all.
         console.print(Text(i18n.text(table.note[0], lang), style="dim"))
-    if len(table.cells) > len(cells[:MOST]):
-        more = message("more-rows", n=len(table.cells) - len(cells[:MOST]))
+    if len(table.cells) > len(cells):
+        more = message("more-rows", n=len(table.cells) - len(cells))
         console.print(i18n.text(more, lang), markup=False)
     console.print()
 
 
 def _brief(table: Table, lang: str) -> list[list[str]]:
     """Return the rows that a terminal shows."""
-    texts = table.texts(lang)
-    return texts if table.brief is None else [texts[i] for i in table.brief]
+    shown = range(len(table.cells)) if table.brief is None else table.brief
+    return [table.row(i, lang) for i in shown[:MOST]]
 
 
 def _heading(name: str) -> str:

@@ -29,6 +29,6 @@ def write(v: View, write_text: Callable[[str, str], Path]) -> list[Path]:
         write_text(name, picture(chart, v))
         files[chart.name] = name
     for table in v.tables if v.lang == "en" else []:
-        write_text(f"report-{table.name}.csv", table.as_csv())
+        write_text(f"report-{table.name}.csv", table.as_csv)
     page = write_text(f"{stem}.html", html.render(v))
     return [page, write_text(f"{stem}.md", markdown.render(v, files))]

@@ -17,8 +17,9 @@ from pgdyno.store.reading import RunData
 
 T = TypeVar("T")
 
-#: Configurations that are judged for a report.
+#: Configurations of a run that are all judged for a report; of more, the second number is judged.
 MOST_DIAGNOSED = 300
+SAMPLE_DIAGNOSED = 100
 
 
 class RunAnalysis:
@@ -40,10 +41,10 @@ class RunAnalysis:
 
     @cached_property
     def diagnosed(self) -> list[Group]:
-        """Configurations that are judged: all, or of a run with very many `MOST_DIAGNOSED` of them.
+        """Configurations that are judged: all, or of more than `MOST_DIAGNOSED` a sample of `SAMPLE_DIAGNOSED`.
 
-        These are the fastest of each workload and variant, and others spread evenly: judging one reads all samples of
-        its trials.
+        The sample is the fastest of each workload and variant, and others spread evenly. Judging one reads all samples
+        of its trials.
         """
         if len(self.groups) <= MOST_DIAGNOSED:
             return self.groups
@@ -52,9 +53,9 @@ class RunAnalysis:
             key = (g.workload, g.variant)
             if key not in fastest or g.over("tps").mean > fastest[key].over("tps").mean:
                 fastest[key] = g
-        chosen = {id(g) for g in _spread(list(fastest.values()), MOST_DIAGNOSED)}
+        chosen = {id(g) for g in _spread(list(fastest.values()), SAMPLE_DIAGNOSED)}
         others = [g for g in self.groups if id(g) not in chosen]
-        chosen |= {id(g) for g in _spread(others, MOST_DIAGNOSED - len(chosen))}
+        chosen |= {id(g) for g in _spread(others, SAMPLE_DIAGNOSED - len(chosen))}
         return [g for g in self.groups if id(g) in chosen]
 
     @cached_property

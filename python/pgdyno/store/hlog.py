@@ -144,7 +144,8 @@ def merged_lines(merged: dict[str, Histogram]) -> str:
 def encoded_lines(path: Path) -> dict[str, str] | None:
     """Return the output of `merged_lines` by tag, not decoded, or None if the file does not exist."""
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        with path.open("rb", buffering=0) as file:
+            text = file.readall().decode("utf-8", "replace")
     except OSError:
         return None
     return {tag: data for tag, _, data in (line.partition(",") for line in text.splitlines())}

@@ -9,6 +9,7 @@ missing. Sizes are in bytes, times in RFC 3339 UTC, durations in seconds.
 from __future__ import annotations
 
 import json
+import os
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
@@ -406,10 +407,12 @@ def text_of(path: Path) -> str:
     Raise ValueError if the file is too large or not UTF-8, and so is not one of pgdyno's. Raise OSError if the file
     cannot be read.
     """
-    if path.stat().st_size > _MOST_BYTES:
-        raise ReasonError(msg("why-too-large"))
+    with path.open("rb", buffering=0) as file:
+        if os.fstat(file.fileno()).st_size > _MOST_BYTES:
+            raise ReasonError(msg("why-too-large"))
+        raw = file.readall()
     try:
-        return path.read_text(encoding="utf-8")
+        return raw.decode("utf-8")
     except UnicodeDecodeError as e:
         raise ReasonError(msg("why-not-utf8-byte", byte=e.start)) from e
 

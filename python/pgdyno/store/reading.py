@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -73,6 +76,7 @@ class TrialFile:
     caveats: list[str] = field(default_factory=list)
     summary: TrialSummary | None = None
     activity: dict[str, float] = field(default_factory=dict)
+    schema: int = 0
 
     def record(self) -> TrialRecord:
         """Return the trial as the program represents it."""
@@ -187,8 +191,9 @@ def read(path: Path) -> RunData:
     """
     about = manifest.read(path)
     damage = _Damage(path)
-    trials = _records(path, damage)
-    folders = {t.plan.number: path / "trials" / t.plan.folder for t in trials}
+    records = _records(path, damage)
+    trials = [t for _, t in records]
+    folders = {t.plan.number: folder for folder, t in records}
     series = _Lazy[int, list[IntervalRow]](lambda number: read_intervals(folders[number], damage.note))
     summaries = {t.plan.number: t.summary for t in trials}
     merged = _Lazy[int, _Merged](lambda number: _Merged(folders[number], series, number, summaries[number], damage))
@@ -277,7 +282,7 @@ def _first(repetitions: list[TrialRecord]) -> TrialSummary:
 
 def read_records(path: Path) -> list[TrialRecord]:
     """Return the trials of a run directory, without their time series and histograms."""
-    return _records(path, _Damage(path))
+    return [t for _, t in _records(path, _Damage(path))]
 
 
 def read_record(folder: Path) -> TrialRecord:
@@ -285,13 +290,14 @@ def read_record(folder: Path) -> TrialRecord:
     return parse_trial(text_of(folder / TRIAL)).record()
 
 
-def _records(path: Path, damage: _Damage) -> list[TrialRecord]:
+def _records(path: Path, damage: _Damage) -> list[tuple[Path, TrialRecord]]:
+    """Return the trials that can be read, each with its folder."""
     found = []
-    for folder in sorted((path / "trials").glob("*/")):
+    for folder in _folders(path / "trials"):
         file = folder / TRIAL
         try:
             record = parse_trial(text_of(file)).record()
-            found.append(_recovered(folder, record, damage) if record.state == "interrupted" else record)
+            found.append((folder, _recovered(folder, record, damage) if record.state == "interrupted" else record))
         except FileNotFoundError:
             # It was just being made when the run was killed: there is nothing in it.
             if any(folder.iterdir()):
@@ -299,6 +305,20 @@ def _records(path: Path, damage: _Damage) -> list[TrialRecord]:
         except (OSError, ValueError, TypeError, OverflowError) as e:
             damage.note(file, reason(e))
     return found
+
+
+def _folders(path: Path) -> list[Path]:
+    """Return the folders of the trials in the order of their numbers, which may have five digits."""
+
+    def order(name: str) -> tuple[int, str]:
+        number = name.partition("-")[0]
+        return (int(number) if number.isdecimal() else sys.maxsize, name)
+
+    try:
+        with os.scandir(path) as entries:
+            return [path / name for name in sorted((e.name for e in entries if e.is_dir()), key=order)]
+    except OSError:
+        return []
 
 
 def _recovered(folder: Path, record: TrialRecord, damage: _Damage) -> TrialRecord:
@@ -341,6 +361,11 @@ def parse_trial(text: str) -> TrialFile:
     Raise ValueError, which names the key and the mistake, if the text is not valid.
     """
     try:
+        # A run may have ten thousand of them: one pass, and two only to tell what is wrong.
+        with suppress(ValidationError):
+            parsed = _TRIAL_FILE.validate_json(text)
+            manifest.check_schema(parsed.schema)
+            return parsed
         found = json.loads(text)
         if isinstance(found, dict):
             manifest.check_schema(found.get("schema", 0))

@@ -311,5 +311,6 @@ class TrialWriter:
             caveats=[c.name for c in caveats or []],
             summary=summary,
             activity=activity or {},
+            schema=SCHEMA,
         )
         replace_file(self.folder / TRIAL, json.dumps({"schema": SCHEMA, **asdict(record)}, indent=2) + "\n")

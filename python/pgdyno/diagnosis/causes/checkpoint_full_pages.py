@@ -30,9 +30,9 @@ def _pages(row: dict[str, Any]) -> float:
 
 def _judge(e: Observed) -> Finding | None:
     pages, wal = e.per_transaction("wal_full_pages_per_s"), e.per_transaction("wal_bytes_per_s")
-    checkpoints = checkpoints_of(e)
     if not pages or not wal or e.setting("full_page_writes") == "off":
         return None
+    checkpoints = checkpoints_of(e)
     whole = whole_pages_share(e) or 0.0
     every = sorted(_pages(row) for r in e.trials for row in r.rows("counters") if row.get("commits_per_s"))
     if not every:

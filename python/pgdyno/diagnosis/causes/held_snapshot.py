@@ -26,12 +26,14 @@ def _judge(e: Observed) -> Finding | None:
         return max((row[column] for row in e.whole("snapshots")), default=0.0)
 
     oldest, age = most("oldest_seconds"), most("oldest_transactions")
-    of_slots = max((_held_throughout(r) for r in e.trials), default=0.0)
     dead = max((row["dead_rows"] for row in e.whole("tables")), default=0.0)
+    if dead < _DEAD:
+        return None
+    of_slots = max((_held_throughout(r) for r in e.trials), default=0.0)
     length = max((r.seconds for r in e.trials), default=0.0)
     is_session = oldest >= max(_OLD, length / 2) and age >= _DEAD
     is_slot = of_slots >= max(_DEAD, e.tps * max(_RENEWED, length / 2))
-    if dead < _DEAD or not (is_session or is_slot):
+    if not (is_session or is_slot):
         return None
     fell = max(0.0, -e.movement)
     cost, of = Share(fell / 2, 0.0, fell), THROUGHPUT

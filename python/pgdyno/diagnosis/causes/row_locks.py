@@ -55,7 +55,9 @@ def _judge(e: Observed) -> Finding | None:
     cost = e.waiting(*WAITS)
     blockers = e.whole("blockers")
     ours = 1 - sum(is_foreign(row) for row in blockers) / len(blockers) if blockers else 1.0
-    deadlocks = (e.mean("counters", "deadlocks_per_s") or 0.0) if e.has_deadlocks else 0.0
+    deadlocks = e.mean("counters", "deadlocks_per_s") or 0.0
+    if deadlocks and not e.has_deadlocks:
+        deadlocks = 0.0
     if cost is None or (cost.mean * ours < _SHARE and deadlocks < _DEADLOCKS):
         return None
     cost = Share(*(x * ours for x in (cost.mean, cost.low, cost.high)))
