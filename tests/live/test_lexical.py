@@ -20,7 +20,7 @@ from pgdyno.message import Name
 
 from tests.support.schemas import target_of
 from tests.support.server import Server
-from tests.unit.test_logfiles import as_csv, said
+from tests.unit.capture.test_logfiles import as_csv, said
 
 SCHEMA = """
 create table t (a int primary key, b text, c timestamptz, j jsonb, arr int[], n numeric(9, 2), d date, r int4range);

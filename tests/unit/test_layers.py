@@ -147,3 +147,13 @@ def test_rust_modules_have_no_cycles() -> None:
                     target = next(t for n in range(len(whole), -1, -1) if (t := "::".join(whole[:n])) in modules)
                     arrows[name] |= {target} - {name}
         assert _cycles(arrows) == [], source
+
+
+def test_tests_lie_at_the_path_of_what_they_test() -> None:
+    """A folder of tests/unit is a package of pgdyno; what tests the whole tree, or one of its modules, lies above."""
+    tests = Path(__file__).parent
+    assert {p.parent.name for p in tests.glob("*/test_*.py")} <= {p.parent.name for p in ROOT.glob("*/__init__.py")}
+    whole = {"docs", "layers", "style", "tells"}
+    assert {p.stem.removeprefix("test_").lstrip("_") for p in tests.glob("test_*.py")} - whole <= {
+        p.stem.lstrip("_") for p in [*ROOT.glob("*.py"), *ROOT.glob("*.pyi")]
+    }

@@ -38,7 +38,7 @@ from rich.console import Console
 
 from tests.support import causes, reports, synthetic
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 
 
 def test_every_cause_has_its_formula_and_its_injection() -> None:

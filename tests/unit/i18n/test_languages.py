@@ -20,7 +20,7 @@ from pgdyno.spec.load import parse
 from tests.support.cli import environment, pgdyno
 from tests.support.source import nodes
 
-PACKAGE = Path(__file__).parents[2] / "python" / "pgdyno"
+PACKAGE = Path(__file__).parents[3] / "python" / "pgdyno"
 
 SENTENCE = re.compile(r"[a-z]{2,} [a-z]{2,} [a-z]{2,} [a-z]{2,}")
 CHINESE = re.compile("[\u3400-\u9fff]")

@@ -183,7 +183,7 @@ def made(tmp_path: Path, **more: Any) -> Path:
 
 def test_files_of_the_version_before_the_schema_are_read(tmp_path: Path) -> None:
     """tests/data/schema-0 was written before manifest.json had a schema."""
-    data = reading.read(Path(__file__).parents[1] / "data" / "schema-0")
+    data = reading.read(Path(__file__).parents[2] / "data" / "schema-0")
     assert data.unreadable == []
     m = data.manifest
     assert m.schema_version == 1 and m.name == "quick" and m.dataset is not None and m.dataset.name == "tpcb scale=1"

@@ -30,8 +30,8 @@ from pgdyno.store import reading
 from tests.support import reports, synthetic
 from tests.support.synthetic import row
 from tests.support.tells import tells
-from tests.unit.test_bending import trial
-from tests.unit.test_judging import ar1
+from tests.unit.analysis.test_truth import ar1
+from tests.unit.run.test_steadiness import trial
 
 
 @pytest.mark.parametrize("seed", range(40))

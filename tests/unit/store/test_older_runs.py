@@ -14,7 +14,7 @@ from pgdyno.stream.events import TrialFinished
 
 from tests.support import reports
 
-OLDER = sorted(p for p in (Path(__file__).parents[1] / "data").iterdir() if p.is_dir())
+OLDER = sorted(p for p in (Path(__file__).parents[2] / "data").iterdir() if p.is_dir())
 
 
 @pytest.mark.parametrize("lang", i18n.LANGUAGES)

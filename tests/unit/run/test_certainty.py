@@ -22,7 +22,7 @@ from pgdyno.store.reading import latency_of
 from scipy import stats
 
 from tests.support import synthetic
-from tests.unit.test_judging import ar1
+from tests.unit.analysis.test_truth import ar1
 
 
 @pytest.mark.sampled(2)

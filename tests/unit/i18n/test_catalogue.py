@@ -18,7 +18,7 @@ from pgdyno.units import Quantity, Share
 
 from tests.support.source import nodes, parsed
 
-PACKAGE = Path(__file__).parents[2] / "python" / "pgdyno"
+PACKAGE = Path(__file__).parents[3] / "python" / "pgdyno"
 CHINESE = re.compile("[\u3400-\u9fff]")
 
 
