@@ -116,7 +116,11 @@ def test_a_dataset_of_another_size_goes_only_when_it_may(server: Server, databas
         done = pgdyno(*verb, "--scale", "1", "--target", server.conninfo(dbname=database))
         assert done.code == 3, done.err
         said = " ".join(done.err.split())
-        assert "holds another dataset of pgdyno's: tpcb scale=2" in said and " MB)" in said and "--replace" in said
+        assert (
+            tells(said, "error-holds-another-dataset-pgdyno-s-3", name="tpcb scale=2")
+            and " MB)" in said
+            and "--replace" in said
+        )
         for table in ("accounts", "branches", "history", "tellers"):
             assert f"pgbench_{table}" in said
     assert server.sql("select count(*) from pgbench_branches", dbname=database) == [(2,)]

@@ -86,7 +86,8 @@ def test_a_trial_that_committed_nothing_has_failed(own: Server, tmp_path: Path, 
     assert code == manifest["exit_code"] == 1
     # The first thing that the report says.
     (path,) = tmp_path.iterdir()
-    assert pgdyno("report", path).out.lstrip().startswith("This run went wrong: 0001-w-hot100pct-c2-r1: no transaction")
+    first = pgdyno("report", path).out.lstrip().splitlines()[0]
+    assert tells(first, "heading-error") and "0001-w-hot100pct-c2-r1: no transaction" in first
     if how == "stop":
         own.start()
 
@@ -100,7 +101,7 @@ def test_a_table_that_is_locked_at_the_end_costs_a_gap_not_the_trial(own: Server
         code, err, _, data = run.ended(timeout=60)
     (trial,) = data.trials
     assert code == 0 and trial.state == "finished" and trial.summary is not None
-    assert "not recorded: tables: " in err and "lock timeout" in err
+    assert tells(err, "progress-not-recorded") and "tables: " in err and "lock timeout" in err
     assert "wal_bytes" in trial.activity and "table_bytes" not in trial.activity
     assert "not_recorded" in next(tmp_path.glob("*/trials/*/events.jsonl")).read_text()
 

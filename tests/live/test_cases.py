@@ -17,6 +17,7 @@ from tests.support.cli import environment, pgdyno
 from tests.support.messages import text
 from tests.support.schemas import MadeUp, as_dataset, made, of_folder
 from tests.support.server import Server
+from tests.support.tells import tells
 
 CASES = Path(__file__).parents[1] / "cases"
 FORMS = sorted((CASES / "forms").glob("*.sql"))
@@ -103,9 +104,9 @@ def test_a_schema_runs_as_it_is(tmp_path: Path, form: str) -> None:
     assert done.code == 0, done.err
     assert done.json["trials"][0]["summary"]["tps"] > 0
     nowhere = pgdyno("new", tmp_path / "no" / "x.toml", "--from", CASES / "forms" / f"{form}.sql")
-    assert nowhere.code == 2 and "there is no folder" in nowhere.err, nowhere.err
+    assert nowhere.code == 2 and tells(nowhere.err, "error-there-no-folder-nothing-was"), nowhere.err
     again = pgdyno("new", file, "--from", CASES / "forms" / f"{form}.sql")
-    assert again.code == 2 and "is there already" in again.err
+    assert again.code == 2 and tells(again.err, "error-there-already-nothing-was-written-2")
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def test_a_new_experiment_runs_as_it_is(tmp_path: Path, kind: str) -> None:
     assert pgdyno("new", tmp_path / "mine", "--kind", kind).code == 0
     file = tmp_path / "mine.toml"
     again = pgdyno("new", file, "--kind", kind)
-    assert again.code == 2 and "is there already" in again.err
+    assert again.code == 2 and tells(again.err, "error-there-already-nothing-was-written-2")
     words = ["--duration", "0.4", "--warmup", "0.1", "--repetitions", "1", "--clients", "2", "--runs", tmp_path]
     done = pgdyno("run", file, "--embedded", *words)
     assert done.code == 0, done.err

@@ -155,7 +155,7 @@ def test_a_killed_run_is_continued(tmp_path: Path) -> None:
     assert 2 <= len(before) < 6
     done = pgdyno("run", path)
     assert done.code == 0, done.err
-    assert f"continuing: {len(before)} of 6 trials are there" in done.err
+    assert tells(done.err, "progress-continuing", n=len(before), of=6)
     after = {t.plan.number: t for t in reading.read_records(path)}
     assert sorted(after) == [1, 2, 3, 4, 5, 6] and all(t.state == "finished" for t in after.values())
     assert all(after[n] == t for n, t in before.items()), "what was finished stays"
@@ -256,7 +256,7 @@ def test_compare_history_and_scaling_of_real_runs(tmp_path: Path) -> None:
     other = shutil.copytree(data.path, tmp_path / "other")
     done = pgdyno("compare", data.path, other)
     assert done.code == 0 and tells(" ".join(done.out.split()), "single-starts")
-    assert "not yet known" in done.out
+    assert tells(done.out, "counted-unknown")
     # Paths can be copied: they are not broken.
     lines = [line for line in done.out.splitlines() if not line.startswith(("A: ", "B: "))]
     assert max(len(line.rstrip()) for line in lines) <= 80

@@ -146,12 +146,12 @@ def test_an_archiver_that_fails_is_said_everywhere(base: Path) -> None:
             (folder / "archive").chmod(0o500)
             conn.execute("create table public.filler (x int)")
             conn.execute("select pg_switch_wal()")
-        wait_until(lambda: "the archiver fails" in pgdyno("cluster", "status", folder).out)
+        wait_until(lambda: tells(pgdyno("cluster", "status", folder).out, "archiver-fails"))
         for words in (("repair",), ("snapshot",)):
             done = pgdyno("cluster", *words, folder)
-            assert done.code != 0 and "the archiver fails: 0000" in done.out + done.err, done
+            assert done.code != 0 and tells(done.out + done.err, "archiver-fails"), done
         (folder / "archive").chmod(0o700)
-        wait_until(lambda: "the archiver fails" not in pgdyno("cluster", "status", folder).out)
+        wait_until(lambda: not tells(pgdyno("cluster", "status", folder).out, "archiver-fails"))
         assert pgdyno("cluster", "snapshot", folder).code == 0
     finally:
         build.destroy(ReplicatedCluster(folder))

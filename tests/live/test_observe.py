@@ -25,6 +25,7 @@ from tests.support.folders import reachable
 from tests.support.pgbouncer import PGBOUNCER, pgbouncer
 from tests.support.schemas import target_of
 from tests.support.server import DEBIAN_15, Server
+from tests.support.tells import tells
 from tests.support.waiting import wait_until
 
 #: About a millisecond, so that it is seen at work.
@@ -95,7 +96,7 @@ def test_commits_are_those_of_the_load_and_nothing_is_changed(trusting: Server, 
     assert data.manifest.observed and data.trials[0].state == "finished"
     # The page of a record can be written again, and explain reads it as any run.
     shown = pgdyno("report", done.json["path"])
-    assert shown.code == 0 and "sessions busy on average" in " ".join(shown.out.split())
+    assert shown.code == 0 and tells(" ".join(shown.out.split()), "observed-busy")
     assert pgdyno("explain", done.json["path"]).code == 0
 
 
@@ -116,7 +117,7 @@ def test_a_lesser_role_gets_named_gaps(trusting: Server, tmp_path: Path) -> None
     assert done.code == 0, done.err
     assert any("pg_monitor" in gap for gap in done.json["gaps"])
     # What is not seen is not idle.
-    assert done.json["tps"] > 10 and "cannot be seen" in done.json["answer"][0]
+    assert done.json["tps"] > 10 and tells(done.json["answer"][0], "observed-unseen")
 
 
 @pytest.mark.slow
@@ -222,7 +223,7 @@ def test_an_observation_that_is_stopped_is_kept(trusting: Server, tmp_path: Path
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "sessions busy on average" in " ".join(out.split()) and "Traceback" not in err
+    assert tells(" ".join(out.split()), "observed-busy") and "Traceback" not in err
     (run,) = (tmp_path / "runs").iterdir()
     assert (run / "report.html").exists()
 

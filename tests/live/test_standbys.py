@@ -79,7 +79,7 @@ def carried_out(folder: Path, round_trips: str) -> Path:
     file.write_text(TEXT.replace("ROUND_TRIPS", round_trips))
     done = pgdyno("run", file, "--runs", folder / "runs")
     assert done.code == 0, done.err
-    assert "standby2: base backup of" in done.err
+    assert tells(done.err, "progress-backup", member="standby2")
     return next((folder / "runs").iterdir())
 
 
@@ -102,7 +102,7 @@ def test_commits_wait_for_a_quorum_over_a_slower_network(tmp_path: Path) -> None
     assert late and all(float(r["stale p50 s"]) > 0.09 for r in late)
     parameters = [json.loads(p.read_text())["parameters"] for p in run.glob("trials/*/trial.json")]
     assert sorted(p["round_trip_ms"] or 0 for p in parameters) == [0, 0, 0, 200, 200]
-    assert "What standbys cost" in (run / "report.html").read_text()
+    assert tells((run / "report.html").read_text(), "table-replication")
 
 
 @needs_network

@@ -120,7 +120,7 @@ def test_a_running_cluster_is_refused_or_backed_up(loaded: Path, folder: Path) -
     assert cluster("restore", "base", live, store=store).code == 0
     assert pgdyno("cluster", "start", live).code == 0
     refused = cluster("snapshot", live, store=store)
-    assert refused.code == 3 and "a server is at work" in refused.err and "--online" in refused.err
+    assert refused.code == 3 and tells(refused.err, "error-server-at-work") and "--online" in refused.err
     done = cluster("snapshot", live, "--online", "--name", "now", store=store)
     assert done.code == 0, done.err
     sql(live, "delete from pgbench_accounts returning 1")
@@ -183,7 +183,8 @@ def test_runs_begin_from_templates(folder: Path) -> None:
     env = environment(PGDYNO_TEMPLATES=str(folder / "for-runs"))
     args = ("run", "quick", *SHORT, "--embedded", "--runs", folder / "runs")
     kept = pgdyno(*args, "--templates", "keep", env=env)
-    assert kept.code == 0 and "kept as the template tpcb-scale=1-pg18" in kept.err, kept.err
+    assert kept.code == 0 and tells(kept.err, "progress-kept-template"), kept.err
+    assert "the template tpcb-scale=1-pg18" in kept.err
     used = pgdyno(*args, "--json", env=env)
     assert used.code == 0 and "from the template tpcb-scale=1-pg18" in used.err and "found in" in used.err
     assert used.json["manifest"]["dataset"]["loaded"] is False

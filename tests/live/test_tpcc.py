@@ -300,7 +300,7 @@ def test_deliveries_beside_each_other_pass_no_district_over(
 @pytest.mark.slow
 def test_transactions_keep_the_tables_consistent_however_they_travel(tmp_path: Path) -> None:
     found = run(tmp_path, axes='variables = { round_trips = ["statements", "pipelined", "functions"] }')
-    assert "new orders per minute" in found["answer"][0] and len(found["tpcc"]) == 3
+    assert tells(found["answer"][0], "answer-new-orders") and len(found["tpcc"]) == 3
     # Those that are rolled back count, as the standard has it.
     assert all(r["new_orders_per_min"] >= r["committed_per_min"] > 0 for r in found["tpcc"])
     assert len(found["checks"]) == 3 * 12 and all(c["holds"] for c in found["checks"])
@@ -343,7 +343,7 @@ def test_a_duet_on_one_server_is_checked(tmp_path: Path) -> None:
     assert {c["trial"] for c in found["checks"]} == {1, 2} and len(found["checks"]) == 2 * 12
     assert all(c["holds"] for c in found["checks"])
     for events in tmp_path.glob("runs/*/trials/*/events.jsonl"):
-        assert "both sides of the duet share one server" in events.read_text()
+        assert tells(events.read_text(), "gap-shared-server")
 
 
 @pytest.mark.slow

@@ -209,6 +209,43 @@ mod tests {
         sorted[rank - 1]
     }
 
+    // All buckets of a dozen histograms for each case.
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn used_buckets_answer_as_all_buckets_do(
+            a in prop::collection::vec(1u64..3_600_000_000_000, 0..100), b in prop::collection::vec(1u64..100_000_000, 1..100),
+            percent in 0.0f64..101.0, limit in 0u64..5_000_000_000_000
+        ) {
+            let (mut x, mut y) = (Histogram::default(), Histogram::default());
+            a.iter().for_each(|v| x.record(Nanos(*v)));
+            b.iter().for_each(|v| y.record(Nanos(*v)));
+            let (mut dense, mut mixed) = (x.clone(), x.clone());
+            dense.merge(&y);
+            let mut used = Histogram::decode(&x.encode()).unwrap();
+            let decoded = Histogram::decode(&y.encode_plain()).unwrap();
+            used.merge(&decoded);
+            mixed.merge(&decoded);
+            for h in [&used, &mixed] {
+                prop_assert_eq!(h.count(), dense.count());
+                prop_assert_eq!(h.buckets(), dense.buckets());
+                prop_assert_eq!((h.min(), h.max()), (dense.min(), dense.max()));
+                for p in [0.0, percent, 100.0] {
+                    prop_assert_eq!(h.percentile(p), dense.percentile(p));
+                }
+                prop_assert_eq!(h.count_up_to(Nanos(limit)), dense.count_up_to(Nanos(limit)));
+                prop_assert_eq!(Histogram::decode(&h.encode()).unwrap().buckets(), dense.buckets());
+            }
+            prop_assert!((used.mean() - dense.mean()).abs() <= dense.mean() * 1e-3);
+            used.merge(&y);
+            used.record(Nanos(7));
+            dense.merge(&y);
+            dense.record(Nanos(7));
+            prop_assert_eq!(used.buckets(), dense.buckets());
+        }
+    }
+
     proptest! {
         #[test]
         fn percentiles_agree_with_sorting(
@@ -241,38 +278,6 @@ mod tests {
             prop_assert_eq!(decoded.buckets(), z.buckets());
             let decoded = Histogram::decode(&z.encode_plain()).unwrap();
             prop_assert_eq!(decoded.buckets(), z.buckets());
-        }
-
-        #[test]
-        fn used_buckets_answer_as_all_buckets_do(
-            a in prop::collection::vec(1u64..3_600_000_000_000, 0..100), b in prop::collection::vec(1u64..100_000_000, 1..100),
-            percent in 0.0f64..101.0, limit in 0u64..5_000_000_000_000
-        ) {
-            let (mut x, mut y) = (Histogram::default(), Histogram::default());
-            a.iter().for_each(|v| x.record(Nanos(*v)));
-            b.iter().for_each(|v| y.record(Nanos(*v)));
-            let (mut dense, mut mixed) = (x.clone(), x.clone());
-            dense.merge(&y);
-            let mut used = Histogram::decode(&x.encode()).unwrap();
-            let decoded = Histogram::decode(&y.encode_plain()).unwrap();
-            used.merge(&decoded);
-            mixed.merge(&decoded);
-            for h in [&used, &mixed] {
-                prop_assert_eq!(h.count(), dense.count());
-                prop_assert_eq!(h.buckets(), dense.buckets());
-                prop_assert_eq!((h.min(), h.max()), (dense.min(), dense.max()));
-                for p in [0.0, percent, 100.0] {
-                    prop_assert_eq!(h.percentile(p), dense.percentile(p));
-                }
-                prop_assert_eq!(h.count_up_to(Nanos(limit)), dense.count_up_to(Nanos(limit)));
-                prop_assert_eq!(Histogram::decode(&h.encode()).unwrap().buckets(), dense.buckets());
-            }
-            prop_assert!((used.mean() - dense.mean()).abs() <= dense.mean() * 1e-3);
-            used.merge(&y);
-            used.record(Nanos(7));
-            dense.merge(&y);
-            dense.record(Nanos(7));
-            prop_assert_eq!(used.buckets(), dense.buckets());
         }
 
         #[test]

@@ -18,6 +18,8 @@ _RESAMPLES = 400
 _SEED = 20180901
 #: A part of the work that is less than this is none.
 _NOTHING = 1e-4
+#: Steps of a fit at most, and the decrease of its sum, as a part, that ends it.
+_MOST_STEPS, _STILL = 200, 1e-12
 #: A knee whose interval is wider, highest by lowest, is not known.
 _WIDE = 3.0
 
@@ -151,38 +153,61 @@ def _grouped_by_level(n: Array, residuals: Array, distinct: int) -> tuple[Array,
 
 
 def _fitted(n: Array, x: Array, start: Sequence[float] | None = None) -> tuple[float, float, float]:
-    # Reports without such a curve start faster without it.
-    from scipy import optimize
+    """Return lambda, sigma and kappa of the least sum of squared relative errors.
 
-    # Logarithms keep lambda positive and make the errors relative; kappa is scaled to the range of n.
+    Logarithms keep lambda positive and make the errors relative; lambda is then the mean that they leave (variable
+    projection), and kappa is scaled to the range of n. `scipy.optimize` does the same; to import it takes longer than
+    all fits of a report.
+    """
     scale = float(n.max()) ** 2
     contention, coherency, ratio = n - 1, n * (n - 1) / scale, np.log(n / x)
-
-    def residuals(p: Array) -> Array:
-        return np.asarray(p[0] + ratio - np.log(1 + p[1] * contention + p[2] * coherency))
-
-    def jacobian(p: Array) -> Array:
-        below = 1 + p[1] * contention + p[2] * coherency
-        return np.stack([np.ones_like(n), -contention / below, -coherency / below], axis=1)
-
-    first = float(x[np.argmin(n)] / n.min())
-    starts = [(first, 0.01, 0.1), (first, 0.1, 1.0), (first, 0.5, 0.01)] if start is None else []
-    if start is not None:
-        starts.append((start[0], min(start[1], 0.999), start[2] * scale))
-    best = None
-    for lambda_, sigma, kappa in starts:
-        found = optimize.least_squares(
-            residuals,
-            [math.log(lambda_), sigma, kappa],
-            jac=jacobian,
-            bounds=([-np.inf, 0.0, 0.0], [np.inf, 1.0, np.inf]),
-        )
-        if best is None or found.cost < best.cost:
-            best = found
-    assert best is not None
+    starts = [(0.01, 0.1), (0.1, 1.0), (0.5, 0.01)] if start is None else [(start[1], start[2] * scale)]
+    (sigma, kappa), _ = min((_descended(contention, coherency, ratio, s) for s in starts), key=lambda found: found[1])
     # What the fit left at its bound is 0, and no 6e-30.
-    sigma, kappa = (float(v) if v > 1e-9 else 0.0 for v in best.x[1:])
-    return math.exp(best.x[0]), sigma, kappa / scale
+    sigma, kappa = (v if v > 1e-9 else 0.0 for v in (sigma, kappa))
+    lambda_ = math.exp(float((np.log(1 + sigma * contention + kappa * coherency) - ratio).mean()))
+    return lambda_, sigma, kappa / scale
+
+
+def _descended(
+    contention: Array, coherency: Array, ratio: Array, start: tuple[float, float]
+) -> tuple[tuple[float, float], float]:
+    """Return sigma in 0..1 and scaled kappa of at least 0, and the sum of squares that they leave.
+
+    The method is that of Levenberg and Marquardt; a parameter stays at its bound while the sum falls beyond it.
+    """
+    highest = np.array([1.0, np.inf])
+
+    def left(p: Array) -> tuple[Array, Array, float]:
+        below = 1 + p[0] * contention + p[1] * coherency
+        errors = np.log(below) - ratio
+        errors -= errors.mean()
+        return below, errors, float(errors @ errors)
+
+    p, damping = np.clip(np.asarray(start), 0.0, highest), 1e-3
+    below, errors, total = left(p)
+    for _ in range(_MOST_STEPS):
+        slopes = np.stack([contention / below, coherency / below])
+        slopes -= slopes.mean(axis=1, keepdims=True)
+        gradient, curvature = slopes @ errors, slopes @ slopes.T
+        free = ~(((p <= 0) & (gradient > 0)) | ((p >= highest) & (gradient < 0)))
+        if not free.any():
+            break
+        step = np.zeros(2)
+        inner = curvature[np.ix_(free, free)]
+        step[free] = -np.linalg.solve(inner + damping * np.diag(np.diag(inner) + 1e-30), gradient[free])
+        tried = np.clip(p + step, 0.0, highest)
+        found = left(tried)
+        if found[2] < total:
+            is_still = total - found[2] <= _STILL * total
+            p, (below, errors, total), damping = tried, found, max(damping / 10, 1e-12)
+            if is_still:
+                break
+        elif damping > 1e8:
+            break
+        else:
+            damping *= 10
+    return (float(p[0]), float(p[1])), total
 
 
 def _knee(sigma: float, kappa: float) -> float:

@@ -89,7 +89,7 @@ class OwnTarget:
             if not following.is_streaming(cluster, standby):
                 raise ClusterError(
                     msg("error-does-not-stream-from-cluster", name=standby.name, name2=cluster.primary.name),
-                    f"{self.remedy}; {status}",
+                    listed([Name(self.remedy), status], "semicolon"),
                 )
         if options.beside is not None:
             options.beside.prepare(self.client(), stream)

@@ -37,6 +37,7 @@ from pgdyno.units import Share
 from rich.console import Console
 
 from tests.support import causes, reports, synthetic
+from tests.support.tells import tells
 
 ROOT = Path(__file__).parents[3]
 
@@ -748,7 +749,7 @@ def test_a_commit_is_told_beside_its_sync(tmp_path: Path) -> None:
             sampled={"waits": [waiting], "counters": [counters]},
         )  # fmt: skip
         (found,) = [f for f in RunAnalysis(reading.read(run)).diagnosis.findings if f.cause == "wal-flush"]
-        assert "2 transactions per sync, which takes 4 ms" in found.sentence
+        assert tells(found.sentence, "wal-flush-sync", sync="4 ms")
         assert ("; COMMIT takes 5" in found.sentence) is named, found.sentence
         assert {"commit" if named else "transaction", "sync"} <= {f.name for f in found.facts}
 

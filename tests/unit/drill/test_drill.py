@@ -269,7 +269,7 @@ def test_what_a_round_has_lost_counts_however_it_went_on() -> None:
     broken = round_with(lost=[acknowledged(0, 9)])
     broken.error = Name("the cluster could not be mended")
     v = verdict.judge_rounds([round_with(), broken])
-    assert v.lost == 1 and i18n.text(v.sentence) == "LOST 1 of 200 acknowledged commits, in 1 of 2 rounds"
+    assert v.lost == 1 and tells(i18n.text(v.sentence), "drill-lost", n=1, of=200, losing=1)
 
 
 def test_who_is_not_served_again_waits_longer_than_all_others() -> None:

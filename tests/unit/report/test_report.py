@@ -460,7 +460,7 @@ def test_what_went_wrong_in_trials_stands_above_the_answer(tmp_path: Path, lang:
 
 def test_a_run_that_went_wrong_says_so_first(tmp_path: Path) -> None:
     lines = shown(tmp_path, plans=synthetic.plans([8], 1), manifest={"error": "the disk is full"})
-    assert lines[0] == "This run went wrong: the disk is full"
+    assert tells(lines[0], "heading-error") and lines[0].endswith(" the disk is full")
 
 
 def test_work_per_row_does_not_grow_with_the_number_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
