@@ -150,6 +150,7 @@ def test_an_archiver_that_fails_is_said_everywhere(base: Path) -> None:
         for words in (("repair",), ("snapshot",)):
             done = pgdyno("cluster", *words, folder)
             assert done.code != 0 and tells(done.out + done.err, "archiver-fails"), done
+            assert "the archiver fails: last 0000" in done.out + done.err, done
         (folder / "archive").chmod(0o700)
         wait_until(lambda: not tells(pgdyno("cluster", "status", folder).out, "archiver-fails"))
         assert pgdyno("cluster", "snapshot", folder).code == 0

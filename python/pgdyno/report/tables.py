@@ -338,8 +338,14 @@ def statements(run: RunAnalysis) -> Table:
     rows: list[list[Cell]] = []
     sizes: list[tuple[Group, int]] = []
     figures = (MEAN, *PERCENTILES)
+    note: list[Text] = [message("note-statements")]
     for g in run.groups:
-        found = run.data.pooled_statements[g.key] if len(rows) < MOST_STATEMENTS else []
+        if len(rows) >= MOST_STATEMENTS:
+            note.append(
+                message("note-statements-cut", n=Quantity(len(sizes), "count"), of=Quantity(len(run.groups), "count"))
+            )
+            break
+        found = run.data.pooled_statements[g.key]
         sizes.append((g, len(found)))
         for n, s in enumerate(found):
             alone = single_latency(g, n)
@@ -355,7 +361,7 @@ def statements(run: RunAnalysis) -> Table:
             column(MEAN.heading, MS), *percentile_columns(), column("mean ±", HALF_WIDTH), *interval_columns(),
         ],
         rows,
-        [message("note-statements")],
+        note,
         len(of) + 1,
         ["count", "p50 ±", "p95 ±", "p99.9 ±", "mean ±", "p50 ms", "clients", "hot set", "p99 ±", "p99.9 ms", "p95 ms"],
         brief=_middle(sizes),

@@ -476,3 +476,12 @@ def test_work_per_row_does_not_grow_with_the_number_of_rows(tmp_path: Path, monk
         view.build(RunAnalysis(reading.read(run)))
         asked.append(len(calls))
     assert asked[0] == asked[1], asked
+
+
+def test_a_table_of_very_many_statements_says_that_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = synthetic.make_run(tmp_path, synthetic.plans([1, 2, 4, 8], 1), lambda *_: 100.0, intervals=3)
+    whole = tables.statements(RunAnalysis(reading.read(made)))
+    assert len(whole.cells) == 4 and not tells(whole.notes(), "note-statements-cut")
+    monkeypatch.setattr(tables, "MOST_STATEMENTS", 2)
+    cut = tables.statements(RunAnalysis(reading.read(made)))
+    assert len(cut.cells) == 2 and tells(cut.notes(), "note-statements-cut", n=2, of=4)

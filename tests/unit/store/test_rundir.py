@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -482,3 +483,24 @@ def test_damaged_texts_are_read_in_english(data: Any) -> None:
 def test_a_message_without_arguments_is_damage() -> None:
     for args in ([1], 5, "x", None, {"what": {"value": float("inf"), "unit": "count", "digits": None}}):
         assert i18n.text(texts.restored("words", {"id": "gap-of", "args": args}) or Name("")) == "words"
+
+
+def test_trials_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    """Numbers of five digits follow those of four."""
+    run = made(tmp_path)
+    (first,) = list(run.glob("trials/*"))[:1]
+    for number in (10_000, 9_999, 10_001):
+        folder = run / "trials" / f"{number:04d}-again"
+        shutil.copytree(first, folder)
+        record = json.loads((folder / "trial.json").read_text())
+        record["plan"]["number"] = number
+        (folder / "trial.json").write_text(json.dumps(record))
+    assert [t.plan.number for t in reading.read(run).trials][-3:] == [9_999, 10_000, 10_001]
+
+
+def test_a_trial_of_a_newer_version_is_named(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    file = next(run.glob("trials/*/trial.json"))
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"schema": 2}))
+    ((named, why),) = reading.read(run).unreadable
+    assert named.endswith("trial.json") and tells(i18n.text(why), "why-newer-schema", schema=2, known=1)

@@ -340,6 +340,7 @@ note-capacity-hours = Nothing is known of rates for hours.
 note-time = Of the intervals of { $seconds } s of all repetitions. Drift: the trend over a measurement, as a part of its mean; of the repetition where it is largest.
 note-scripts = Share: of the committed transactions of all repetitions; TPS: that share of the workload's. Percentiles of all repetitions' transactions together.
 note-statements = From sending a statement to its ReadyForQuery, all repetitions together. A comment above a statement names it: -- name: place an order. Count: executions. Mean ± and so on: as in the table above.
+note-statements-cut = This table has the first { $n } of { $of } configurations; the record has all of them.
 note-server = From before each trial to after it, warm-up included; mean of the repetitions. WAL B/row: bytes for each row that was inserted or updated. HOT: updates that left the indexes alone. Tables, indexes: growth of all of the database.
 note-trials = client CPU: of the busiest worker thread's time, the part on a CPU. Each trial's folder under trials/ has its time series (intervals.parquet), its latencies (latency.hlog) and its events (events.jsonl).
 note-devices = As iostat -x has them, means over the measurement, of the devices under the server's files. Phase: while a checkpoint wrote (by the server's log, else by what the checkpointer was seen to do), and the rest. Sampled, so without spread. While loading, what is left in the page cache is written in a later phase.

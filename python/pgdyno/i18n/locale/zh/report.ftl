@@ -340,6 +340,7 @@ note-capacity-hours = 对持续数小时的速率一无所知。
 note-time = 取全部重复中每 { $seconds } 秒一个的区间。趋势：测量期间的线性变化占均值的比例，取变化最大的一次。
 note-scripts = 占比：在全部重复的已提交事务中；TPS：负载的 TPS 乘以该占比。百分位取全部重复的事务合并后的结果。
 note-statements = 从发出语句到收到 ReadyForQuery，全部重复合并。语句上方的注释为其命名：-- name: place an order。次数：执行次数。平均 ± 等：含义同上表。
+note-statements-cut = 本表只有 { $of } 个配置中的前 { $n } 个；记录中有全部配置。
 note-server = 从每次试验之前到之后，含预热；取各次重复的平均值。WAL 字节/行：每插入或更新一行产生的 WAL 字节数。HOT：未触及索引的更新所占比例。表、索引：整个数据库的增长。
 note-trials = 客户端 CPU：最忙的工作线程处于 CPU 上的时间比例。trials/ 下各试验的目录中有其时间序列（intervals.parquet）、延迟（latency.hlog）与事件（events.jsonl）。
 note-devices = 与 iostat -x 相同的指标，为测量期间服务器文件所在设备的平均值。阶段：检查点写盘期间（依服务器日志，否则依 checkpointer 的活动）与其余时间。为采样值，没有离散度。加载时留在页缓存中的数据会在后面的阶段写盘。
