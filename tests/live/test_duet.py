@@ -16,7 +16,7 @@ import pytest
 from pgdyno import i18n
 from pgdyno.errors import ClusterError
 from pgdyno.model import UNCOUNTED
-from pgdyno.run.order import decided
+from pgdyno.run.plan import plan_run
 from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.run.session import run_experiment
@@ -137,7 +137,7 @@ def test_a_side_that_cannot_be_prepared_leaves_nothing_running(tmp_path: Path, m
     file = tmp_path / "x.toml"
     file.write_text(EXPERIMENT)
     options = Options(embedded=True)
-    plan = decided(prepare(str(file), lambda e: (e, []), tmp_path / "runs"), options)
+    plan = plan_run(prepare(str(file), lambda e: (e, []), tmp_path / "runs"), options)
     outcome = run_experiment(plan, options, RunStream())
     assert "side B" in i18n.text(outcome.error) and outcome.exit_code == ClusterError.exit_code
     (run,) = (tmp_path / "runs").iterdir()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from pgdyno import i18n
@@ -10,6 +9,7 @@ from pgdyno.analysis.capacity import objective
 from pgdyno.cli import as_json, console
 from pgdyno.cli.console import command_line
 from pgdyno.cli.options import language
+from pgdyno.cli.overrides import search_overrides
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.requests import CapacityRequest
 from pgdyno.cli.run import localized
@@ -17,34 +17,30 @@ from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError, msg
 from pgdyno.message import Name, message
 from pgdyno.model import Caveat
 from pgdyno.run.capacity import search
+from pgdyno.run.plan import plan_run
 from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
-from pgdyno.spec.experiment import Experiment
-from pgdyno.store.manifest import Change
 
 #: What a rate that is too high looks like: found, not wrong.
 _EXPECTED = {Caveat.SKIPPED, Caveat.UNFINISHED}
 
 
-def main(
-    request: CapacityRequest, servers: Options, adjust: Callable[[Experiment], tuple[Experiment, list[Change]]]
-) -> int:
-    """Run the search, show the result, and return the exit code.
-
-    `adjust` returns what the command line makes of the experiment.
-    """
+def main(request: CapacityRequest) -> int:
+    """Run the search, show the result, and return the exit code."""
+    r = request
+    servers = Options(r.target, r.embedded, False, r.force, r.replace, r.pg_bin)
     json_output, quiet, lang = request.output.json_output, request.output.quiet, language(request.output.lang)
     try:
         wanted = objective(request.slo)
     except ValueError as e:
         raise UsageError(msg("error-no-objective", text=request.slo), msg("remedy-objective")) from e
-    prepared = prepare(request.experiment, adjust, request.runs)
+    prepared = prepare(r.experiment, lambda e: search_overrides(r, e).apply(e), r.runs)
     if prepared.resumed is not None:
         raise UsageError(msg("error-search-cannot-be-continued"), msg("remedy-start-anew-experiment-s-name"))
-    prepared = replace(prepared, command=command_line())
+    plan = plan_run(replace(prepared, command=command_line()), servers)
     errors = console.errors()
     outcome, found = search(
-        prepared, servers, wanted, stream_for(errors, quiet=quiet, lang=lang), shortest_s=request.duration
+        plan, servers, wanted, stream_for(errors, quiet=quiet, lang=lang), shortest_s=request.duration
     )
     if outcome.data is not None and outcome.exit_code == EXIT_WITH_CAVEATS:
         caveats = {c for t in outcome.data.trials for c in t.caveats if c not in _EXPECTED}

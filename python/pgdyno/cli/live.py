@@ -19,7 +19,7 @@ from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError,
 from pgdyno.message import Name, message
 from pgdyno.report import view
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.run.order import decided
+from pgdyno.run.plan import plan_run
 from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.run.session import run_experiment
@@ -71,10 +71,9 @@ def main(
             raise SpecError(wording(mistakes(e)[0])) from e
 
     options = Options(force=force)
-    prepared = decided(prepare(experiment, adjust, runs), options)
-    prepared = replace(prepared, command=command_line())
+    plan = plan_run(replace(prepare(experiment, adjust, runs), command=command_line()), options)
     errors = console.errors()
-    outcome = run_experiment(prepared, options, stream_for(errors, quiet=False, lang=lang))
+    outcome = run_experiment(plan, options, stream_for(errors, quiet=False, lang=lang))
     exit_code, reason = outcome.exit_code, outcome.error
     # With the margin of the command line; the report on disk has the default one.
     analysis = RunAnalysis(outcome.data, margin=margin / 100) if outcome.data is not None else None

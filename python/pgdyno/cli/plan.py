@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +14,18 @@ from rich.table import Table
 
 from pgdyno import i18n
 from pgdyno.cli import console
-from pgdyno.cli.adjust import say_what_is_too_short
+from pgdyno.cli.options import language
+from pgdyno.cli.overrides import run_overrides, say_what_is_too_short
+from pgdyno.cli.requests import RunRequest
 from pgdyno.cluster.managed import FACTS
 from pgdyno.collect import host
 from pgdyno.load.plan import measure_disk
 from pgdyno.load.units import pg_size
 from pgdyno.message import Message, Name, Text, counted, listed, message
-from pgdyno.model import TrialPlan
-from pgdyno.run import plan, resume
-from pgdyno.run.order import decided
-from pgdyno.run.plan import Place
-from pgdyno.run.prepared import Prepared, prepare, shares_database
+from pgdyno.run import resume
+from pgdyno.run.matrix import Configuration, Place
+from pgdyno.run.plan import Plan, plan_run
+from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers
 from pgdyno.spec.experiment import Experiment
@@ -41,40 +42,33 @@ _AROUND_PLACE_S = 2.5
 _COPY_RATE = 150e6
 
 
-def main(
-    experiment: str,
-    *,
-    servers: Options,
-    adjust: Callable[[Experiment], tuple[Experiment, list[Change]]],
-    json_output: bool,
-    lang: str = "en",
-) -> int:
+def main(request: RunRequest) -> int:
     """Show the plan of an experiment and return the exit code."""
-    prepared = prepare(experiment, adjust, Path("runs"))
+    servers, lang = request.server.options(), language(request.output.lang)
+    prepared = prepare(request.experiment, run_overrides(request).apply, request.runs)
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)
-    say_what_is_too_short(prepared, servers)
-    prepared = decided(prepared, servers)
-    facts = _facts(prepared, servers, resume.finished(prepared.resumed))
+    plan = plan_run(prepared, servers)
+    say_what_is_too_short(plan)
+    done = resume.finished(prepared.resumed)
+    facts = _facts(plan.only(lambda t: t.plan not in done), servers)
     changes: list[Text] = [x.message if isinstance(x, Change) else Name(x) for x in prepared.shrunk]
-    if json_output:
+    if request.output.json_output:
         plain = {"shrunk": [i18n.text(x) for x in changes], "problems": [i18n.text(x) for x in facts["problems"]]}
         sys.stdout.write(json.dumps(facts | plain, indent=2) + "\n")
     else:
-        _show(prepared.experiment, facts, changes, i18n.writer(lang))
+        _show(plan.experiment, facts, changes, i18n.writer(lang))
     return 0 if facts["fits"] else 5
 
 
-def _facts(prepared: Prepared, options: Options, done: list[TrialPlan]) -> dict[str, Any]:
-    experiment, one_database = prepared.experiment, shares_database(prepared, options)
-    planned = [t for t in plan.trials(experiment, prepared.cores, one_database=one_database) if t.plan not in done]
+def _facts(plan: Plan, options: Options) -> dict[str, Any]:
+    experiment, planned = plan.experiment, plan.trials
     if not planned:
         raise resume.complete()
     configurations = [t.configuration for t in planned]
     # In the order of the file, whatever order the trials have.
-    places = list(dict.fromkeys(c.place for c in prepared.configurations))
-    places = [p for p in places if any(c.place == p for c in configurations)]
-    servers = Servers(experiment, configurations, options, RunStream())
+    places = list(dict.fromkeys(c.place for c in plan.configurations))
+    servers = Servers(plan, options, RunStream())
     run = experiment.run
     warmup = run.warmup_limit_s if run.warmup_s == "steady" else run.warmup_s
     each = warmup + run.duration_s + run.between.pause_s + _AROUND_TRIAL_S
@@ -96,11 +90,11 @@ def _facts(prepared: Prepared, options: Options, done: list[TrialPlan]) -> dict[
         "title": experiment.title,
         "places": shown,
         "trials": len(planned),
-        "configurations": len(dict.fromkeys(configurations)),
+        "configurations": len(plan.configurations),
         "repetitions": run.repetitions,
         "restarts": run.restarts,
         "order": run.order,
-        "varied": plan.varied_axes(list(dict.fromkeys(configurations))),
+        "varied": list(plan.varied),
         "seconds_a_trial": each,
         "trials_s": each * len(planned),
         "load_s": load_s + starts_s,
@@ -151,7 +145,7 @@ def _problems(experiment: Experiment, places: list[dict[str, Any]]) -> list[Text
     return found
 
 
-def _place(experiment: Experiment, servers: Servers, place: Place, all_: list[plan.Configuration]) -> dict[str, Any]:
+def _place(experiment: Experiment, servers: Servers, place: Place, all_: Sequence[Configuration]) -> dict[str, Any]:
     target = experiment.all_targets[place.target]
     folder = Path(named) if (named := target.cluster or target.folder) else None
     private = servers.addresses.is_private(place.target)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pgdyno.cli import options
+
+if TYPE_CHECKING:
+    from pgdyno.run.provision import Options
 
 #: Groups of `load --help`.
 DATASET, METHOD = "Dataset", "Loading"
@@ -25,6 +28,12 @@ class ServerRequest:
     replace: options.Replace = False
     pg_bin: options.PgBin = None
     templates: options.Templates = "use"
+
+    def options(self) -> Options:
+        """Return the options by which a run reaches its servers."""
+        from pgdyno.run.provision import Options
+
+        return Options(self.target, self.embedded, self.keep, self.force, self.replace, self.pg_bin, self.templates)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 
 from pgdyno import i18n
 from pgdyno.cli import as_json, console, thresholds
-from pgdyno.cli.adjust import say_what_is_too_short
 from pgdyno.cli.console import command_line
 from pgdyno.cli.options import language
+from pgdyno.cli.overrides import run_overrides, say_what_is_too_short
 from pgdyno.cli.progress import stream_for, viewed
 from pgdyno.cli.report import refuse_unknown
 from pgdyno.cli.requests import RunRequest
@@ -21,14 +20,11 @@ from pgdyno.message import Name, listed, message
 from pgdyno.report import sysbench, view, write
 from pgdyno.report.view import View
 from pgdyno.run import resume
-from pgdyno.run.order import decided
+from pgdyno.run.plan import plan_run
 from pgdyno.run.prepared import prepare
-from pgdyno.run.provision import Options
 from pgdyno.run.recorder import Outcome
 from pgdyno.run.session import run_experiment
-from pgdyno.spec.experiment import Experiment
 from pgdyno.store import rundir
-from pgdyno.store.manifest import Change
 
 
 def localized(outcome: Outcome, lang: str) -> tuple[Outcome, View]:
@@ -42,11 +38,9 @@ def localized(outcome: Outcome, lang: str) -> tuple[Outcome, View]:
     return outcome, v
 
 
-def main(request: RunRequest, servers: Options, adjust: Callable[[Experiment], tuple[Experiment, list[Change]]]) -> int:
-    """Run an experiment, show its report and return the exit code.
-
-    `adjust` returns what the command line makes of the experiment.
-    """
+def main(request: RunRequest) -> int:
+    """Run an experiment, show its report and return the exit code."""
+    servers = request.server.options()
     report_format, json_output, quiet = request.report_format, request.output.json_output, request.output.quiet
     lang = language(request.output.lang)
     refuse_unknown(report_format, json_output=json_output)
@@ -54,19 +48,19 @@ def main(request: RunRequest, servers: Options, adjust: Callable[[Experiment], t
     bounds = [thresholds.threshold(text) for text in request.fail_if or []]
     if servers.templates not in ("use", "keep", "off"):
         raise UsageError(msg("error-templates-there-no", templates=servers.templates), msg("remedy-there-use-keep-off"))
-    prepared = prepare(request.experiment, adjust, request.runs)
+    prepared = prepare(request.experiment, run_overrides(request).apply, request.runs)
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)
-    say_what_is_too_short(prepared, servers)
-    prepared = replace(decided(prepared, servers), command=command_line())
+    plan = plan_run(replace(prepared, command=command_line()), servers)
+    say_what_is_too_short(plan)
     errors = console.errors()
     # The sides of a duet would be mixed line by line: they come one after the other when it is over.
-    live = report_format == "sysbench" and not prepared.experiment.run.is_duet
+    live = report_format == "sysbench" and not plan.experiment.run.is_duet
     lines = SysbenchLines(sys.stdout, io.StringIO() if quiet else sys.stderr) if live else None
     stream = stream_for(errors, quiet=quiet or lines is not None, lang=lang)
     if lines is not None:
         viewed(stream, lines)
-    outcome = run_experiment(prepared, servers, stream)
+    outcome = run_experiment(plan, servers, stream)
     beyond = thresholds.met(outcome.analysis, bounds) if outcome.analysis is not None else []
     if beyond and outcome.exit_code in (EXIT_OK, EXIT_WITH_CAVEATS):
         outcome = replace(outcome, exit_code=EXIT_THRESHOLD, error=listed(beyond, "semicolon"))

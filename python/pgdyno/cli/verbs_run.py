@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from pgdyno.cli import options
-from pgdyno.cli.requests import CapacityRequest, RunRequest, ServerRequest
+from pgdyno.cli.requests import CapacityRequest, RunRequest
 from pgdyno.cli.takes import takes
-
-if TYPE_CHECKING:
-    from pgdyno.run.provision import Options
-    from pgdyno.spec.experiment import Experiment
-    from pgdyno.store.manifest import Change
 
 
 @takes(RunRequest)
@@ -23,38 +17,7 @@ def run(request: RunRequest) -> None:
     """Run an experiment: start or reach a server, load data, warm up, measure each configuration, and report."""
     from pgdyno.cli import run as verb
 
-    raise typer.Exit(verb.main(request, _servers(request.server), _adjusting(request)))
-
-
-def _servers(request: ServerRequest) -> Options:
-    from pgdyno.run.provision import Options
-
-    r = request
-    return Options(r.target, r.embedded, r.keep, r.force, r.replace, r.pg_bin, r.templates)
-
-
-def _adjusting(request: RunRequest) -> Callable[[Experiment], tuple[Experiment, list[Change]]]:
-    """Return what the options of `run` make of an experiment."""
-    from pgdyno.cli import adjust
-
-    same = ("protocol", "repetitions", "restarts", "order", "rate", "workers", "driver", "seed")
-    run_options = options.given(
-        **{name: getattr(request, name) for name in same},
-        duration_s=request.duration,
-        warmup_s=adjust.warmup(request.warmup),
-        interval_s=request.interval,
-        collect=adjust.names(request.collect),
-        connect_timeout_s=request.connect_timeout,
-    )
-    if request.rate == 0:
-        # Of an experiment that has one.
-        run_options["rate"] = None
-    axes = options.given(
-        clients=adjust.numbers("--clients", request.clients, int),
-        hot_set=adjust.numbers("--hot-set", request.hot_set, float),
-    )
-    fixed, varied = request.set_ or [], request.vary or []
-    return lambda e: adjust.adjusted(e, request.scale, run_options, axes, request.shrink, fixed, varied)
+    raise typer.Exit(verb.main(request))
 
 
 @takes(RunRequest)
@@ -62,14 +25,7 @@ def plan(request: RunRequest) -> None:
     """Show what `run` would do with the same options: servers, bytes, trials, time. Nothing is changed."""
     from pgdyno.cli import plan as planning
 
-    code = planning.main(
-        request.experiment,
-        servers=_servers(request.server),
-        adjust=_adjusting(request),
-        json_output=request.output.json_output,
-        lang=options.language(request.output.lang),
-    )
-    raise typer.Exit(code)
+    raise typer.Exit(planning.main(request))
 
 
 def experiments(lang: options.Lang = None) -> None:
@@ -178,23 +134,6 @@ def capture(
 @takes(CapacityRequest)
 def capacity(request: CapacityRequest) -> None:
     """Find the highest rate that a server sustains under a latency objective, and its latency at each rate."""
-    from pgdyno.cli import adjust
     from pgdyno.cli import capacity as searching
-    from pgdyno.run.provision import Options
 
-    run_options = options.given(
-        protocol=request.protocol,
-        duration_s=request.duration,
-        warmup_s=adjust.warmup(request.warmup),
-        interval_s=request.interval,
-        workers=request.workers,
-        seed=request.seed,
-        connect_timeout_s=request.connect_timeout,
-        repetitions=1,
-    )
-    axes = adjust.one_configuration(request.clients, request.hot_set, request.workload)
-    servers = Options(request.target, request.embedded, False, request.force, request.replace, request.pg_bin)
-    code = searching.main(
-        request, servers, lambda e: adjust.adjusted(e, request.scale, run_options, axes(e), request.shrink)
-    )
-    raise typer.Exit(code)
+    raise typer.Exit(searching.main(request))

@@ -13,8 +13,8 @@ from pgdyno.load import find
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import requested_properties
 from pgdyno.run import dataset
-from pgdyno.run.plan import Configuration
-from pgdyno.run.prepared import Prepared, variables_for
+from pgdyno.run.plan import Plan
+from pgdyno.run.prepared import variables_for
 from pgdyno.run.site import Site
 from pgdyno.search_path import option_for
 from pgdyno.spec.experiment import Experiment
@@ -24,10 +24,10 @@ from pgdyno.spec.load import is_ready_made
 _DESCRIPTORS = 200
 
 
-def refuse_too_many_clients(experiment: Experiment, configurations: Sequence[Configuration]) -> None:
+def refuse_too_many_clients(plan: Plan) -> None:
     """Raise LocalError where this machine has too few file descriptors for the clients: before anything is made."""
-    sides = 2 if experiment.run.is_duet else 1
-    need = sides * max(c.clients for c in configurations) + _DESCRIPTORS
+    sides = 2 if plan.experiment.run.is_duet else 1
+    need = sides * plan.most_clients + _DESCRIPTORS
     _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
     if limit not in (-1, resource.RLIM_INFINITY) and need > limit:
         fits, clients = max(1, (limit - _DESCRIPTORS) // sides), need - _DESCRIPTORS
@@ -41,14 +41,14 @@ def refuse_too_many_clients(experiment: Experiment, configurations: Sequence[Con
         )
 
 
-def restrict_search_path(prepared: Prepared, configurations: Sequence[Configuration], site: Site) -> None:
+def restrict_search_path(plan: Plan, site: Site) -> None:
     """Restrict name lookup to the tables' schema if statements and tables are pgdyno's own.
 
     Sessions that use statements or tables of the user keep the user's search path.
     """
-    used = {c.workload for c in configurations}
-    workloads = [prepared.experiment.workloads[name] for name in used]
-    built_in = is_ready_made(prepared.text) or all(
+    used = {c.workload for c in plan.configurations}
+    workloads = [plan.experiment.workloads[name] for name in used]
+    built_in = is_ready_made(plan.prepared.text) or all(
         w.tpcc is not None or all(s.builtin for s in w.scripts) for w in workloads
     )
     if site.claim is None or site.claim.is_pooled or not built_in or isinstance(site.dataset, OwnDataset):
@@ -73,9 +73,7 @@ def refuse_missing_properties(experiment: Experiment, site: Site, texts: Sequenc
             )
 
 
-def check_connections(
-    experiment: Experiment, configurations: Sequence[Configuration], site: Site, facts: dict[str, Any]
-) -> str | None:
+def check_connections(plan: Plan, site: Site, facts: dict[str, Any]) -> str | None:
     """Check that the server takes the connections; return the description of a pooler between client and server.
 
     A pooler is recorded in the `facts` of the server. Raise RefusedError or TargetError if the run cannot go through
@@ -83,13 +81,13 @@ def check_connections(
     """
     between = pooler.find(site.target) if site.claim is not None and site.claim.is_pooled else None
     if between is None:
-        _refuse_too_few_connections(configurations, facts)
+        _refuse_too_few_connections(plan.most_clients, facts)
         return None
     facts["pooler"] = between.description
     # The server sees the pooler, not us.
     facts["same_machine"] = bool(facts.get("same_machine")) and site.target.is_local
-    prepared = any(c.protocol == "prepared" for c in configurations) or any(
-        experiment.workloads[c.workload].tpcc for c in configurations
+    prepared = any(c.protocol == "prepared" for c in plan.configurations) or any(
+        plan.experiment.workloads[c.workload].tpcc for c in plan.configurations
     )
     if prepared and not between.prepares:
         raise TargetError(
@@ -105,9 +103,8 @@ def check_connections(
     return between.description
 
 
-def _refuse_too_few_connections(configurations: Sequence[Configuration], facts: Mapping[str, Any]) -> None:
+def _refuse_too_few_connections(most: int, facts: Mapping[str, Any]) -> None:
     shown = facts.get("settings") or {}
-    most = max(c.clients for c in configurations)
     try:
         limit = int(shown["max_connections"]["value"])
     except (KeyError, ValueError):

@@ -10,8 +10,8 @@ from pgdyno.analysis.capacity import LEVEL, SUSTAINED, Objective, Probe, Search,
 from pgdyno.errors import TrialError, UsageError, msg
 from pgdyno.figures import BY_NAME
 from pgdyno.model import Latency, TrialPlan, TrialRecord
-from pgdyno.run.plan import Configuration, Planned
-from pgdyno.run.prepared import Prepared
+from pgdyno.run.matrix import Configuration
+from pgdyno.run.plan import Plan, Planned
 from pgdyno.run.provision import Options
 from pgdyno.run.recorder import Outcome
 from pgdyno.run.servers import Servers
@@ -33,7 +33,7 @@ def figure_of(latency: Latency, figure: str) -> float:
 
 
 def search(
-    prepared: Prepared,
+    plan: Plan,
     options: Options,
     objective: Objective,
     stream: RunStream,
@@ -45,13 +45,13 @@ def search(
     `shortest_s` is the minimum length of a trial; None sets no minimum. Raise UsageError if the experiment leaves more
     than one configuration.
     """
-    session = _CapacitySession(prepared, options, objective, stream, shortest_s)
-    if len(session.configurations) != 1:
-        few = ", ".join(dict.fromkeys(f"{c.workload} c={c.clients} hot {c.hot_set:g}" for c in session.configurations))
+    session = _CapacitySession(plan, options, objective, stream, shortest_s)
+    if len(plan.configurations) != 1:
+        few = ", ".join(dict.fromkeys(f"{c.workload} c={c.clients} hot {c.hot_set:g}" for c in plan.configurations))
         raise UsageError(
             msg(
                 "error-search-needs-one-configuration-experiment",
-                n_configurations=len(session.configurations),
+                n_configurations=len(plan.configurations),
                 few=few[:200],
             ),
             msg("remedy-choose-workload-name-clients-n"),
@@ -62,13 +62,13 @@ def search(
 class _CapacitySession(Session):
     def __init__(
         self,
-        prepared: Prepared,
+        plan: Plan,
         options: Options,
         objective: Objective,
         stream: RunStream,
         shortest_s: float | None,
     ) -> None:
-        super().__init__(prepared, options, stream)
+        super().__init__(plan, options, stream)
         self._shortest_s = shortest_s
         self.search = Search(objective, 0.0)
         self._probes: list[Probe] = []
@@ -78,7 +78,7 @@ class _CapacitySession(Session):
         return {"rate": []}
 
     def _run_trials(self, servers: Servers) -> None:
-        configuration = self.configurations[0]
+        configuration = self.plan.configurations[0]
         self._at(servers, configuration)
         # The first one warms the caches as well.
         self._last_for(2 * seconds_for(self.search.objective, math.inf, self._shortest_s))
@@ -110,12 +110,12 @@ class _CapacitySession(Session):
         # Three digits: a rate is named in the report, and asked for again.
         rate = float(f"{rate:.3g}")
         self._last_for(seconds_for(self.search.objective, rate, self._shortest_s))
-        s = self._tried(servers, self._planned(self.configurations[0], len(self._probes) + 2, rate)).summary
+        s = self._tried(servers, self._planned(self.plan.configurations[0], len(self._probes) + 2, rate)).summary
         assert s is not None
         latency = figure_of(s.latency, self.search.objective.figure) if s.latency.count else math.inf
         # What was due and not even begun has no latency, and would have had a long one. What is under way at the end
         # was done as well as can be.
-        done = s.tps * s.elapsed_s + self.configurations[0].clients
+        done = s.tps * s.elapsed_s + self.plan.configurations[0].clients
         kept_up = s.skipped + s.unfinished == 0 and (bool(s.warmup_dropped_s) or done >= SUSTAINED * s.scheduled)
         self._probes.append(Probe(rate, s.tps, latency, kept_up))
         return self._probes[-1]

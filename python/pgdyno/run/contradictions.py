@@ -13,7 +13,7 @@ from pgdyno.cluster import network as networks
 from pgdyno.errors import LocalError, PgdynoError, SpecError, msg
 from pgdyno.message import Name, sentences
 from pgdyno.run.addresses import Addresses
-from pgdyno.run.plan import Configuration
+from pgdyno.run.matrix import Configuration
 from pgdyno.run.provision import Options
 from pgdyno.spec.experiment import Experiment
 

@@ -39,7 +39,7 @@ from pgdyno.model import IntervalRow, Latency, TrialPlan, TrialRecord, TrialSumm
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.collecting import Collecting
 from pgdyno.run.dataset import chosen
-from pgdyno.run.plan import Place
+from pgdyno.run.matrix import Place
 from pgdyno.run.site import Site
 from pgdyno.run.steadiness import regimes_of
 from pgdyno.spec.datasets import Dataset

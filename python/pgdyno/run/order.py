@@ -1,19 +1,18 @@
-"""Which order an experiment's trials have, where it leaves that open."""
+"""Order of an experiment's trials, where it leaves that open."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections.abc import Sequence
 
 from pgdyno.analysis.duet import FEWEST
 from pgdyno.collect import host
 from pgdyno.errors import SpecError
-from pgdyno.run import dataset, plan
+from pgdyno.run import dataset, matrix
 from pgdyno.run.duet import slice_of
-from pgdyno.run.plan import Configuration
-from pgdyno.run.prepared import Prepared
+from pgdyno.run.matrix import Configuration
 from pgdyno.run.provision import Options
-from pgdyno.spec.experiment import Experiment
+from pgdyno.spec.experiment import Experiment, Run
 
 #: Axes along which it is settled without a word: what differs in size differs in what a cache holds as well.
 _AXES = {"target", "version"}
@@ -23,57 +22,53 @@ _PART = 0.5
 _MOST_MORE_S = 60
 
 
-def decided(prepared: Prepared, options: Options) -> Prepared:
-    """Return the prepared experiment with an order of its trials.
+def with_order(experiment: Experiment, every: Sequence[Configuration], options: Options) -> Experiment:
+    """Return the experiment with an order of its trials; `every` holds its configurations.
 
     An open order becomes a duet if two values of a setting, a version, a target or a variable are compared. The duet
-    needs private servers that fit beside each other, and enough slices. Otherwise the order is random.
+    needs private servers that fit beside each other, and enough slices. Otherwise the order is random. Raise SpecError
+    if the experiment requests a duet and cannot be one.
     """
-    experiment = prepared.experiment
     run, order = experiment.run, experiment.run.order
     if order == "auto":
-        order = "duet" if _is_duet(prepared, options) else "random"
+        is_duet = _has_slices(run, run.duration_s) and _may_be_duet(experiment, every, options)
+        order = "duet" if is_duet else "random"
     elif run.is_duet:
-        # Raises where it cannot be one.
-        plan.duet_axis(experiment, prepared.configurations)
+        matrix.duet_axis(experiment, every)
     update: dict[str, object] = {"order": order}
     if order in ("duet", "simultaneous"):
         slice_s = run.slice_s or slice_of(run.duration_s)
         # A slice is an interval of the series.
         update |= {"slice_s": slice_s, "interval_s": slice_s}
-    run = run.model_copy(update=update)
-    return replace(prepared, experiment=experiment.model_copy(update={"run": run}))
+    return experiment.model_copy(update={"run": run.model_copy(update=update)})
 
 
-def longer(prepared: Prepared, options: Options) -> float | None:
+def longer_duration(experiment: Experiment, every: Sequence[Configuration], options: Options) -> float | None:
     """Return the seconds a trial that would make a comparison a duet, where only their number is missing."""
-    experiment = prepared.experiment
     run = experiment.run
-    if run.order != "auto" or _is_duet(prepared, options):
+    if run.order != "auto" or _has_slices(run, run.duration_s) or not _may_be_duet(experiment, every, options):
         return None
-    for seconds in range(math.ceil(run.duration_s), math.ceil(run.duration_s) + _MOST_MORE_S):
-        update = experiment.model_copy(update={"run": run.model_copy(update={"duration_s": float(seconds)})})
-        if _is_duet(replace(prepared, experiment=update), options):
-            return float(seconds)
-    return None
+    first = math.ceil(run.duration_s)
+    return next((float(s) for s in range(first, first + _MOST_MORE_S) if _has_slices(run, s)), None)
 
 
-def _is_duet(prepared: Prepared, options: Options) -> bool:
-    experiment = prepared.experiment
-    every = prepared.configurations
+def _has_slices(run: Run, duration_s: float) -> bool:
+    """Return True if a trial of this duration has enough slices for a duet."""
+    return duration_s / (run.slice_s or slice_of(duration_s)) >= FEWEST
+
+
+def _may_be_duet(experiment: Experiment, every: Sequence[Configuration], options: Options) -> bool:
+    """Return True if the trials may be a duet, however long they are."""
     try:
-        axis = plan.duet_axis(experiment, every)
+        axis = matrix.duet_axis(experiment, every)
     except SpecError:
         return False
     if axis not in {*_AXES, *dict(every[0].settings), *dict(every[0].variables)}:
         return False
-    run = experiment.run
-    if run.duration_s / (run.slice_s or slice_of(run.duration_s)) < FEWEST:
-        return False
     return _are_private(experiment, every, options) and _fit(experiment, every)
 
 
-def _are_private(experiment: Experiment, every: list[Configuration], options: Options) -> bool:
+def _are_private(experiment: Experiment, every: Sequence[Configuration], options: Options) -> bool:
     """Return True if all servers are private and have the whole machine to themselves.
 
     File systems of their own share the disk below. They flush what one server has written during the other server's
@@ -87,7 +82,7 @@ def _are_private(experiment: Experiment, every: list[Configuration], options: Op
     )
 
 
-def _fit(experiment: Experiment, every: list[Configuration]) -> bool:
+def _fit(experiment: Experiment, every: Sequence[Configuration]) -> bool:
     places = dict.fromkeys(c.place for c in every)
     sizes = []
     for p in places:

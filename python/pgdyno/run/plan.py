@@ -1,69 +1,21 @@
-"""Plan of an experiment: its configurations, and the order in which its trials run."""
+"""Plan of a run: its configurations, computed once, and the order in which its trials run."""
 
 from __future__ import annotations
 
-import itertools
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from pgdyno.errors import SpecError, msg
 from pgdyno.model import TrialPlan
+from pgdyno.run import matrix, order
+from pgdyno.run.matrix import Configuration
+from pgdyno.run.prepared import Prepared
+from pgdyno.run.provision import Options
 from pgdyno.spec import experiment as spec
-from pgdyno.spec.experiment import Axes, Experiment
-
-#: Pairs of name and value; hashable.
-Pairs = tuple[tuple[str, Any], ...]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Place where a trial runs.
-
-    Each place has its own server, or at least its own data directory.
-    """
-
-    target: str
-    dataset: str
-    version: str | None = None
-    scale: int | None = None
-    #: Of a duet along a setting: which of two servers that are otherwise alike.
-    copy: int = 1
-
-    @property
-    def label(self) -> str:
-        """Name of the place, in words."""
-        parts = [self.target, self.dataset]
-        parts += [f"PostgreSQL {self.version}"] if self.version else []
-        parts += [f"scale {self.scale}"] if self.scale else []
-        parts += [f"server {self.copy}"] if self.copy > 1 else []
-        return ", ".join(parts)
-
-
-@dataclass(frozen=True)
-class Configuration:
-    """All that a trial is made of, but for its repetition."""
-
-    place: Place
-    workload: str
-    hot_set: float
-    clients: int
-    protocol: str
-    rate: float | None
-    #: Added to a round trip between primary and standbys; None: the experiment says nothing of it.
-    round_trip_ms: float | None = None
-    #: Over the target's own.
-    settings: Pairs = ()
-    variables: Pairs = ()
-
-    def axes(self) -> dict[str, Any]:
-        """Return the axes, besides workload, hot set and clients, that may vary, with their values."""
-        p = self.place
-        named: dict[str, Any] = {"target": p.target, "dataset": p.dataset, "version": p.version, "scale": p.scale}
-        named |= {"protocol": self.protocol, "rate": self.rate}
-        trip = {} if self.round_trip_ms is None else {"round_trip_ms": self.round_trip_ms}
-        return {**named, **trip, **dict(self.settings), **dict(self.variables)}
+from pgdyno.spec.experiment import Experiment
+from pgdyno.store import manifest
 
 
 @dataclass(frozen=True)
@@ -78,127 +30,86 @@ class Planned:
 Unit = tuple[Planned, ...]
 
 
-def client_counts(axes: Axes, cores: int) -> list[int]:
-    """Return the values of the clients axis: as written, or 1, 4 and 16 clients per core."""
-    return [cores, 4 * cores, 16 * cores] if axes.clients == "auto" else list(axes.clients)
+@dataclass(frozen=True)
+class Plan:
+    """All that a run is to do, in order."""
+
+    #: With the order of the trials, which the file may leave open.
+    prepared: Prepared
+    #: In the order of the file, each once.
+    configurations: list[Configuration]
+    units: list[Unit]
+    #: Places run one after the other because they share a database.
+    is_batched: bool
+    #: Seconds a trial that would make a duet of a comparison whose trials are too short for one.
+    longer_s: float | None = None
+
+    @property
+    def experiment(self) -> Experiment:
+        """The experiment that is run."""
+        return self.prepared.experiment
+
+    @property
+    def trials(self) -> list[Planned]:
+        """All trials in order."""
+        return [planned for unit in self.units for planned in unit]
+
+    @cached_property
+    def most_clients(self) -> int:
+        """Greatest number of clients of any trial."""
+        return max(c.clients for c in self.configurations)
+
+    @cached_property
+    def varied(self) -> dict[str, list[Any]]:
+        """Values of the axes, besides workload, hot set and clients, that have more than one."""
+        return matrix.values_of(self.configurations)
+
+    def only(self, wanted: Callable[[Planned], bool]) -> Plan:
+        """Return the plan of the units with a trial that is `wanted`; the trials keep their numbers."""
+        units = [u for u in self.units if any(wanted(t) for t in u)]
+        left = {t.configuration for u in units for t in u}
+        return replace(self, units=units, configurations=[c for c in self.configurations if c in left])
 
 
-def configurations(experiment: Experiment, cores: int) -> list[Configuration]:
-    """All of them, as written, each once."""
-    found = itertools.chain.from_iterable(_matrix(experiment, axes, cores) for axes in experiment.matrices)
-    every = list(dict.fromkeys(found))
-    return _on_two_servers(experiment, every) if experiment.run.is_duet else every
+def plan_run(prepared: Prepared, options: Options) -> Plan:
+    """Return the plan of an experiment: decide the order of its trials if the file leaves it open.
+
+    Raise SpecError if a duet lacks its two sides.
+    """
+    every = matrix.configurations(prepared.experiment, prepared.cores)
+    longer_s = order.longer_duration(prepared.experiment, every, options)
+    experiment = order.with_order(prepared.experiment, every, options)
+    if experiment.run.is_duet:
+        every = matrix.on_two_servers(experiment, every)
+    if prepared.resumed is not None:
+        # It keeps the order with which it began.
+        batched = manifest.read(prepared.resumed).batched
+    else:
+        batched = is_batched(experiment, every, one_database=options.conninfo(experiment) is not None)
+    return Plan(replace(prepared, experiment=experiment), every, units(experiment, every, batched), batched, longer_s)
 
 
-def _matrix(experiment: Experiment, axes: Axes, cores: int) -> Iterator[Configuration]:
-    # What is dear to change varies slowest.
-    for target in axes.target or experiment.all_targets:
-        wanted = experiment.all_targets[target]
-        versions: Sequence[str | None] = axes.version or [wanted.version]
-        counts = client_counts(axes, int(wanted.cpus or cores) or 1)
-        scales: Sequence[int | None] = axes.scale or [None]
-        rates: Sequence[float | None] = axes.rate or [experiment.run.rate]
-        round_trips: Sequence[float | None] = (axes.round_trip_ms if wanted.standbys else []) or [None]
-        places = itertools.product(versions, axes.dataset or experiment.all_datasets, scales)
-        for version, dataset, scale in places:
-            place = Place(target, dataset, version, scale)
-            rest = itertools.product(
-                round_trips,
-                _products(axes.settings),
-                axes.workload or experiment.workloads,
-                axes.hot_set,
-                counts,
-                axes.protocol or [experiment.run.protocol],
-                rates,
-                _products(axes.variables),
-            )
-            for trip, settings, workload, hot_set, clients, protocol, rate, variables in rest:
-                yield Configuration(place, workload, hot_set, clients, protocol, rate, trip, settings, variables)
-
-
-def _products(axes: dict[str, list[Any]]) -> list[Pairs]:
-    values = itertools.product(*axes.values())
-    return [tuple(zip(axes, combination, strict=True)) for combination in values]
-
-
-def units(experiment: Experiment, cores: int, *, one_database: bool = False) -> list[Unit]:
-    """All trials in order, those of a duet together."""
-    planned = trials(experiment, cores, one_database=one_database)
-    if not experiment.run.is_duet:
-        return [(p,) for p in planned]
-    return list(zip(planned[::2], planned[1::2], strict=True))
-
-
-def trials(experiment: Experiment, cores: int, *, one_database: bool = False) -> list[Planned]:
-    """Return all trials in order.
+def units(experiment: Experiment, every: Sequence[Configuration], batched: bool) -> list[Unit]:
+    """Return all trials of the configurations in order, those of a duet together.
 
     Repetitions are the outermost loop, unless the order is "written". A slow drift of the machine then affects every
-    configuration equally.
-
-    An existing server may have several datasets, or several targets may name it. The places then share its database
-    and run one after the other, whatever the order within each. `one_database` is True if the command line or the
-    environment names one database for all places.
+    configuration equally. With `batched`, places run one after the other, whatever the order within each.
     """
-    every = configurations(experiment, cores)
-    varied = varied_axes(every)
+    varied = matrix.varied_axes(every)
     if experiment.run.is_duet:
-        return _duets(experiment, every, varied)
-    names = list(dict.fromkeys(c.place for c in every))
-    batches = (
-        [[c for c in every if c.place == p] for p in names]
-        if is_batched(experiment, one_database=one_database)
-        else [every]
-    )
+        planned = _duets(experiment, every, varied)
+        return list(zip(planned[::2], planned[1::2], strict=True))
+    places = list(dict.fromkeys(c.place for c in every))
+    batches = [[c for c in every if c.place == p] for p in places] if batched else [list(every)]
     rng = random.Random(experiment.run.seed)
     ordered = [pair for batch in batches for pair in _ordered(batch, experiment.run, rng)]
-    out = []
-    for number, (c, repetition) in enumerate(ordered, 1):
-        out.append(_planned(experiment, number, c, repetition, varied))
-    return out
+    return [(_planned(experiment, number, c, r, varied),) for number, (c, r) in enumerate(ordered, 1)]
 
 
 def _planned(experiment: Experiment, number: int, c: Configuration, repetition: int, varied: list[str]) -> Planned:
     named = {name: value for name, value in c.axes().items() if name in varied}
     start = (repetition - 1) // experiment.run.repetitions + 1
     return Planned(TrialPlan(number, c.workload, c.hot_set, c.clients, repetition, named, start), c)
-
-
-def duet_axis(experiment: Experiment, every: Sequence[Configuration]) -> str:
-    """Return the axis whose two values a duet compares.
-
-    Raise SpecError if there is no such axis.
-    """
-    values, order = values_of(every), experiment.run.order
-    if len(values) != 1 or len(next(iter(values.values()))) != 2:
-        listed = ", ".join(f"{name} has {len(v)}" for name, v in values.items()) or "nothing varies"
-        raise SpecError(
-            msg("error-run-order-compares-two-values", order=order, listed=listed),
-            msg("remedy-vary-one-setting-version-target"),
-        )
-    name = next(iter(values))
-    if name in ("protocol", "rate", "round_trip_ms"):
-        raise SpecError(msg("error-run-order-does-not-go", order=order, name=name), msg("remedy-use-order-random"))
-    if any(c.rate is not None for c in every):
-        raise SpecError(msg("error-run-order-goes-closed-loop", order=order), msg("remedy-use-order-random"))
-    between = experiment.run.between
-    if between.restart or between.drop_caches:
-        raise SpecError(msg("error-run-order-does-not-go-2", order=order), msg("remedy-leave-them-out"))
-    return name
-
-
-def _on_two_servers(experiment: Experiment, every: Sequence[Configuration]) -> list[Configuration]:
-    """Assign the second value of a duet along a setting to a second server.
-
-    A setting belongs to a server, so each value needs a server of its own.
-    """
-    axis = duet_axis(experiment, every)
-    first = values_of(every)[axis][0]
-
-    def place_of(c: Configuration) -> Place:
-        own = axis in dict(c.settings) and c.axes()[axis] != first
-        return replace(c.place, copy=2) if own else c.place
-
-    return [replace(c, place=place_of(c)) for c in every]
 
 
 def _duets(experiment: Experiment, every: Sequence[Configuration], varied: list[str]) -> list[Planned]:
@@ -216,9 +127,13 @@ def _duets(experiment: Experiment, every: Sequence[Configuration], varied: list[
     return out
 
 
-def is_batched(experiment: Experiment, *, one_database: bool = False) -> bool:
-    """Return True if places run one after the other because they share a database."""
-    places = {c.place for c in configurations(experiment, 1)}
+def is_batched(experiment: Experiment, every: Sequence[Configuration], *, one_database: bool = False) -> bool:
+    """Return True if places share a database, so that they have to run one after the other.
+
+    An existing server may have several datasets, or several targets may name it. `one_database` is True if the
+    command line or the environment names one database for all places.
+    """
+    places = {c.place for c in every}
     if one_database:
         return len(places) > 1
     all_targets = [experiment.all_targets[p.target] for p in places]
@@ -233,21 +148,6 @@ def _ordered(every: list[Configuration], run: spec.Run, rng: random.Random) -> I
         return
     for repetition in rounds:
         round_ = list(every)
-        if run.order in ("random", "auto"):
+        if run.order == "random":
             rng.shuffle(round_)
         yield from ((c, repetition) for c in round_)
-
-
-def varied_axes(every: Sequence[Configuration]) -> list[str]:
-    """Return the axes, besides workload, hot set and clients, that have more than one value."""
-    return list(values_of(every))
-
-
-def values_of(every: Sequence[Configuration]) -> dict[str, list[Any]]:
-    """Return the values of the axes that vary, in the order in which they are written."""
-    seen: dict[str, dict[Any, None]] = {}
-    for c in every:
-        for name, value in c.axes().items():
-            seen.setdefault(name, {})[value] = None
-    missing = {name for name in seen if any(name not in c.axes() for c in every)}
-    return {name: list(values) for name, values in seen.items() if len(values) > 1 or name in missing}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,9 +14,8 @@ from pgdyno.errors import ReasonError, SpecError, UsageError, msg
 from pgdyno.load.dataset import BY_SCALE, ROWS_PER_SCALE, Dataset
 from pgdyno.load.own import touched
 from pgdyno.load.own.dataset import OwnDataset
-from pgdyno.run import plan, replay
+from pgdyno.run import replay
 from pgdyno.run.dataset import AnyDataset, chosen
-from pgdyno.run.provision import Options
 from pgdyno.run.samples import columns_only
 from pgdyno.run.workloads import compiled, listing
 from pgdyno.spec import load as specs
@@ -50,11 +48,6 @@ class Prepared:
     command: str = ""
     #: For each workload that is a replay, its schedule.
     schedules: dict[str, str] = field(default_factory=dict)
-
-    @cached_property
-    def configurations(self) -> list[plan.Configuration]:
-        """All configurations in the order of the file, each once. Raise SpecError if a duet lacks its two sides."""
-        return plan.configurations(self.experiment, self.cores)
 
     def replay(self, workload: str) -> replay.Replay | None:
         """Which session begins which script when; None: any, by weights. Raises SpecError."""
@@ -113,16 +106,6 @@ def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, 
         prepared = Prepared(experiment, text, scripts, host.cores(), runs, shrunk, schedules=schedules)
     _check_scripts(prepared)
     return prepared
-
-
-def shares_database(prepared: Prepared, options: Options) -> bool:
-    """Return True if the command line or the environment names one database for all places.
-
-    A continued run keeps the order with which it began.
-    """
-    if prepared.resumed is not None:
-        return manifest.read(prepared.resumed).batched
-    return options.conninfo(prepared.experiment) is not None
 
 
 def _check_scripts(prepared: Prepared) -> None:

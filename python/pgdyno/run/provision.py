@@ -32,7 +32,7 @@ from pgdyno.message import Name, Text, message
 from pgdyno.model import spelled
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.dataset import AnyDataset
-from pgdyno.run.plan import Configuration, Pairs, Place
+from pgdyno.run.matrix import Configuration, Pairs, Place
 from pgdyno.spec import experiment as spec
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.values import size_bytes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -25,9 +24,8 @@ from pgdyno.report import view
 from pgdyno.report import write as reports
 from pgdyno.report.view import View
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.run import plan, resume
-from pgdyno.run.plan import Configuration
-from pgdyno.run.prepared import Prepared
+from pgdyno.run import resume
+from pgdyno.run.plan import Plan
 from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers
 from pgdyno.run.site import Site
@@ -85,20 +83,18 @@ class Recorder:
 
     def __init__(
         self,
-        prepared: Prepared,
+        plan: Plan,
         options: Options,
-        configurations: Sequence[Configuration],
         stream: RunStream,
         *,
-        trials: int,
         varied: dict[str, list[Any]],
     ) -> None:
-        self._prepared = prepared
-        self._experiment = prepared.experiment
+        self._plan = plan
+        self._prepared = prepared = plan.prepared
+        self._experiment = plan.experiment
         self._options = options
-        self._configurations = configurations
         self._stream = stream
-        self.trials = trials
+        self.trials = len(plan.trials)
         self._varied = varied
         self._directory: RunDirectory | None = None
         self._record = RunRecorder()
@@ -175,7 +171,7 @@ class Recorder:
                 # Neither passwords nor what leads to them is written down.
                 "options": {k: v for k, v in target.options.items() if "pass" not in k},
             },
-            batched=plan.is_batched(experiment, one_database=self._options.conninfo(experiment) is not None),
+            batched=self._plan.is_batched,
             chosen_settings=[
                 {"name": s.name, "value": s.value, "reason": s.why, "reason_id": s.reason} for s in settings
             ],
@@ -244,7 +240,7 @@ class Recorder:
         if wanted is None or self.directory.manifest.storage_probes is not None:
             return
         probes = {}
-        for name in dict.fromkeys(c.place.target for c in self._configurations):
+        for name in dict.fromkeys(c.place.target for c in self._plan.configurations):
             if not servers.addresses.is_private(name):
                 continue
             folder = servers.folder_of(name) or Path(tempfile.gettempdir())

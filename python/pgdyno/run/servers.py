@@ -21,11 +21,11 @@ from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.addresses import Addresses
 from pgdyno.run.contradictions import Wish, refuse_contradictions
 from pgdyno.run.loading import SiteLoader
-from pgdyno.run.plan import Configuration, Place
+from pgdyno.run.matrix import Configuration, Place
+from pgdyno.run.plan import Plan
 from pgdyno.run.provision import Options, Provision
 from pgdyno.run.site import Site
 from pgdyno.run.sizes import DatasetSizes
-from pgdyno.spec.experiment import Experiment
 from pgdyno.stream.events import Noted
 from pgdyno.stream.stream import RunStream
 
@@ -33,23 +33,20 @@ from pgdyno.stream.stream import RunStream
 class Servers:
     """Use as a context manager: at its end every private server is stopped, and its data are gone unless kept."""
 
-    def __init__(
-        self, experiment: Experiment, configurations: list[Configuration], options: Options, stream: RunStream
-    ) -> None:
-        self.experiment = experiment
+    def __init__(self, plan: Plan, options: Options, stream: RunStream) -> None:
+        self.experiment = experiment = plan.experiment
         self.options = options
         self.stream = stream
-        self._configurations = configurations
+        self._plan = plan
         self._sites: dict[Place, Site] = {}
         self._stack = ExitStack()
-        most = max(c.clients for c in configurations)
-        self._provision = Provision(experiment, options, most, stream, self._stack)
+        self._provision = Provision(experiment, options, plan.most_clients, stream, self._stack)
         #: Clusters that stay, by folder.
         self._borrowed: dict[Path, BorrowedCluster] = {}
         self.addresses = Addresses(experiment, options)
-        self.sizes = DatasetSizes(experiment, options, configurations, self._borrowed)
+        self.sizes = DatasetSizes(experiment, options, plan.configurations, self._borrowed)
         self._loader = SiteLoader(experiment, options, self._provision, stream)
-        refuse_contradictions(Wish(experiment, options, configurations))
+        refuse_contradictions(Wish(experiment, options, plan.configurations))
 
     def __enter__(self) -> Servers:
         self._stack.__enter__()
@@ -118,7 +115,7 @@ class Servers:
 
     def refused_settings(self, *, fetch: bool) -> list[Text]:
         """Return the reasons why pgdyno's own servers would reject their settings."""
-        return self._provision.refused_settings(self._configurations, fetch=fetch)
+        return self._provision.refused_settings(self._plan.configurations, fetch=fetch)
 
     def folder_of(self, name: str) -> Path | None:
         """Return the folder in which a target's data directories are created.

@@ -21,11 +21,11 @@ from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import touched
 from pgdyno.message import Name, Text, message
 from pgdyno.model import TrialRecord
-from pgdyno.run import admission, plan, resume, samples
+from pgdyno.run import admission, resume, samples
 from pgdyno.run.begin import LOG, TrialStarter
 from pgdyno.run.duet import run_duet
-from pgdyno.run.plan import Configuration, Planned
-from pgdyno.run.prepared import Prepared, shares_database
+from pgdyno.run.matrix import Configuration
+from pgdyno.run.plan import Plan, Planned
 from pgdyno.run.provision import Options
 from pgdyno.run.recorder import Outcome, Recorder
 from pgdyno.run.servers import Servers
@@ -36,36 +36,26 @@ from pgdyno.stream.events import Noted, RunFinished, TrialFinished, TrialsPlanne
 from pgdyno.stream.stream import RunStream
 
 
-def run_experiment(prepared: Prepared, options: Options, stream: RunStream) -> Outcome:
+def run_experiment(plan: Plan, options: Options, stream: RunStream) -> Outcome:
     """Run an experiment. The outcome has what happened, beside the run directory."""
-    return Session(prepared, options, stream).run()
+    return Session(plan, options, stream).run()
 
 
 class Session:
     """One run; a subclass may choose its trials as it goes."""
 
-    def __init__(self, prepared: Prepared, options: Options, stream: RunStream) -> None:
-        self.prepared = prepared
-        self.experiment = prepared.experiment
+    def __init__(self, plan: Plan, options: Options, stream: RunStream) -> None:
+        self.plan = plan
+        self.experiment = plan.experiment
         self.stream = stream
         self.options = options
-        self.configurations = prepared.configurations
-        one_database = shares_database(prepared, options)
-        self.units = plan.units(self.experiment, prepared.cores, one_database=one_database)
-        self.trials = [planned for unit in self.units for planned in unit]
-        self.recorder = Recorder(
-            prepared,
-            options,
-            self.configurations,
-            stream,
-            trials=len(self.trials),
-            varied=self.varied(),
-        )
-        self.starter = TrialStarter(prepared, self.recorder, stream)
+        self.units = plan.units
+        self.recorder = Recorder(plan, options, stream, varied=self.varied())
+        self.starter = TrialStarter(plan.prepared, self.recorder, stream)
 
     def varied(self) -> dict[str, list[Any]]:
         """Return the values of the axes that vary."""
-        return plan.values_of(self.configurations)
+        return self.plan.varied
 
     def run(self) -> Outcome:
         """Carries it out, signals included."""
@@ -77,8 +67,8 @@ class Session:
     def _run(self) -> Outcome:
         outcome = Outcome(EXIT_OK)
         try:
-            admission.refuse_too_many_clients(self.experiment, self.configurations)
-            with Servers(self.experiment, self.configurations, self.options, self.stream) as servers:
+            admission.refuse_too_many_clients(self.plan)
+            with Servers(self.plan, self.options, self.stream) as servers:
                 try:
                     # Before anything is loaded: what the run itself makes says nothing of sizes that were left open.
                     servers.survey()
@@ -119,7 +109,7 @@ class Session:
             return site
         with administration.connect(site.target, patience_s=targets.PATIENCE_S) as conn:
             facts, missing = server.describe(conn)
-        between = admission.check_connections(self.experiment, self.configurations, site, facts)
+        between = admission.check_connections(self.plan, site, facts)
         if between is not None:
             self.stream.emit(Noted(message("progress-pooler", pooler=Name(between))))
         # Before anything is written: a refusal leaves the record of a run that is continued as it was.
@@ -128,9 +118,9 @@ class Session:
             self.recorder.begin(site, facts, missing)
             self.recorder.probe_storage(servers)
         servers.load(site)
-        admission.restrict_search_path(self.prepared, self.configurations, site)
+        admission.restrict_search_path(self.plan, site)
         if isinstance(site.dataset, OwnDataset):
-            texts = [text for scripts in self.prepared.scripts.values() for _, text, _ in scripts]
+            texts = [text for scripts in self.plan.prepared.scripts.values() for _, text, _ in scripts]
             with administration.connect(site.target) as conn:
                 site.touched = touched(conn, texts)
             admission.refuse_missing_properties(self.experiment, site, texts)
@@ -140,7 +130,7 @@ class Session:
 
     def _take_samples(self, site: Site, dataset: str) -> None:
         """Take samples of the data as they are before the first trial."""
-        used = {c.workload for c in self.configurations if c.place.dataset == dataset}
+        used = {c.workload for c in self.plan.configurations if c.place.dataset == dataset}
         wanted = {name: self.experiment.workloads[name].samples for name in sorted(used)}
         for name, of in wanted.items():
             if of and name not in site.samples:
@@ -152,7 +142,7 @@ class Session:
 
         Raise RefusedError if no trial is left.
         """
-        scripts = self.prepared.scripts
+        scripts = self.plan.prepared.scripts
         writers = {name for name in scripts if any(writes(text) for _, text, _ in scripts[name])}
         why: list[tuple[Text, str]] = []
         kept = []
@@ -172,22 +162,22 @@ class Session:
                 )
             self.stream.emit(Noted(message("progress-left-out", reason=reason, workloads=names)))
         self.units = kept
-        self.trials = [planned for unit in kept for planned in unit]
-        self.recorder.trials = len(self.trials)
+        self.recorder.trials = sum(len(unit) for unit in kept)
 
     # ------------------------------------------------------------ trials
 
     def _run_trials(self, servers: Servers) -> None:
         run = self.experiment.run
-        finished = resume.finished(self.prepared.resumed)
+        finished = resume.finished(self.plan.prepared.resumed)
         units = [u for u in self.units if any(t.plan not in finished for t in u)]
         left = [planned for unit in units for planned in unit]
         warmup = run.warmup_limit_s if run.warmup_s == "steady" else run.warmup_s
         if not left:
             raise resume.complete()
         self._at(servers, left[0].configuration)
-        if self.prepared.resumed is not None:
-            self.stream.emit(Noted(message("progress-continuing", n=len(self.trials) - len(left), of=len(self.trials))))
+        if self.plan.prepared.resumed is not None:
+            planned = sum(len(unit) for unit in self.units)
+            self.stream.emit(Noted(message("progress-continuing", n=planned - len(left), of=planned)))
         self.stream.emit(TrialsPlanned([t.plan for t in left], warmup + run.duration_s))
         start = left[0].plan.start
         for unit in units:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.values import size_bytes
 from pgdyno.store.manifest import Change
 
@@ -14,13 +13,14 @@ SMALLEST_CPUS, SMALLEST_MEMORY_MB, SMALLEST_FILE_SYSTEM_MB = 0.25, 512, 6144
 SHORTEST_S, SHORTEST_WARMUP_S, FEWEST_CLIENTS, FEWEST_TABLES = 2.0, 0.5, 4, 4
 
 
-def shrunk(experiment: Experiment, k: float, cores: int, memory_bytes: int) -> tuple[Experiment, list[Change]]:
-    """Return the experiment with rows, tables, durations and clients divided by `k`, and the changes.
+def shrink(data: dict[str, Any], k: float, cores: int, memory_bytes: int) -> list[Change]:
+    """Divide rows, tables, durations and clients of an experiment by `k`; return the changes.
+
+    `data` is the experiment as a dictionary, which is changed and not yet valid.
 
     The values do not fall below those that still give a meaningful result: 2 s of measurement, 4 clients per core, 4
     tables, one unit of scale.
     """
-    data = experiment.model_dump()
     changes: list[Change] = []
 
     def divide(where: dict[str, Any], key: str, least: float, what: str, of: str = "") -> None:
@@ -61,7 +61,7 @@ def shrunk(experiment: Experiment, k: float, cores: int, memory_bytes: int) -> t
                 axes[axis] = list(dict.fromkeys(new))
                 if axes[axis] != values:
                     changes.append(Change(what="axis", of=axis, before=_list(values), after=_list(axes[axis])))
-    return Experiment.model_validate(data), list(dict.fromkeys(changes))
+    return list(dict.fromkeys(changes))
 
 
 def _fit_targets(targets: dict[str, Any], k: float, cores: int, memory_bytes: int, changes: list[Change]) -> None:

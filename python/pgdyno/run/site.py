@@ -13,7 +13,7 @@ from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import Touched
 from pgdyno.message import Text, message
 from pgdyno.run.dataset import AnyDataset
-from pgdyno.run.plan import Place
+from pgdyno.run.matrix import Place
 
 
 @dataclass

@@ -21,7 +21,7 @@ from pgdyno.message import Text
 from pgdyno.run import dataset
 from pgdyno.run.addresses import Addresses
 from pgdyno.run.dataset import AnyDataset
-from pgdyno.run.plan import Configuration, Place
+from pgdyno.run.matrix import Configuration, Place
 from pgdyno.run.provision import Options
 from pgdyno.search_path import qualified
 from pgdyno.spec.experiment import Experiment

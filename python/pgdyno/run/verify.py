@@ -33,7 +33,8 @@ from pgdyno.judge.groups import Group
 from pgdyno.message import Message, Name, Text, message
 from pgdyno.model import Caveat
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.run.plan import Configuration
+from pgdyno.run.matrix import Configuration, configurations
+from pgdyno.run.plan import plan_run
 from pgdyno.run.prepared import Prepared, recorded
 from pgdyno.run.provision import Options
 from pgdyno.run.session import run_experiment
@@ -251,7 +252,8 @@ class Verification:
             return replace(own, reason=message("verify-budget"))
         experiment, is_duet = planned
         prepared = replace(self._prepared, experiment=experiment, text=_TEXT, shrunk=[], resumed=None)
-        outcome = run_experiment(prepared, Options(embedded=True), stream)
+        options = Options(embedded=True)
+        outcome = run_experiment(plan_run(prepared, options), options, stream)
         run = str(outcome.path or "")
         if outcome.exit_code in (EXIT_SIGINT, EXIT_SIGTERM):
             self.exit_code = outcome.exit_code
@@ -406,7 +408,7 @@ def _configuration_of(prepared: Prepared, group: Group) -> Configuration:
         own = (c.workload, c.hot_set, c.clients) == (plan.workload, plan.hot_set, plan.clients)
         return own and all(c.axes().get(name) == value for name, value in varied.items() if name != "rate")
 
-    for c in prepared.configurations:
+    for c in configurations(prepared.experiment, prepared.cores):
         if fits(c):
             return replace(c, place=replace(c.place, copy=1))
     raise UsageError(msg("error-verify-configuration"))

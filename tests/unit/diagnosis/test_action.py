@@ -167,6 +167,7 @@ def test_a_measurement_that_failed_verifies_nothing(tmp_path: Path, monkeypatch:
     v._prepared = v._configuration = SimpleNamespace()  # type: ignore[assignment]
     monkeypatch.setattr(v, "_experiment", lambda *_: (None, True))
     monkeypatch.setattr(verify, "replace", lambda of, **more: of if of is v._prepared else replace(of, **more))
+    monkeypatch.setattr(verify, "plan_run", lambda *_: SimpleNamespace())
     monkeypatch.setattr(verify, "_comparison", lambda *_: _comparison(1.5, 1.4, 1.6))
     ended: dict[str, Any] = {"path": tmp_path, "analysis": RunAnalysis(e.data), "exit_code": 0, "error": None}
 

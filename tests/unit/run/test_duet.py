@@ -12,13 +12,15 @@ from pgdyno.analysis import duet
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.analysis.duet import Difference
 from pgdyno.cli import vary
-from pgdyno.cli.adjust import adjusted
+from pgdyno.cli.overrides import Overrides
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.run import duet as duets
-from pgdyno.run import order, plan
-from pgdyno.run.prepared import Prepared, prepare
+from pgdyno.run.matrix import Place
+from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.spec.experiment import Experiment
+
+from tests.support import plans
 
 PRIVATE = Options(None, embedded=True)
 
@@ -121,28 +123,28 @@ def test_few_pairs_say_nothing() -> None:
 # ---------------------------------------------------------------- when it is one
 
 
-def decided(e: Experiment, tmp_path: Path, options: Options = PRIVATE) -> str:
-    return order.decided(Prepared(e, "", {}, 2, tmp_path, []), options).experiment.run.order
+def decided(e: Experiment, options: Options = PRIVATE) -> str:
+    return plans.plan_of(e, options).experiment.run.order
 
 
-def test_two_settings_on_private_servers_are_a_duet(tmp_path: Path) -> None:
+def test_two_settings_on_private_servers_are_a_duet() -> None:
     two: dict[str, Any] = {"settings": {"fsync": ["on", "off"]}}
     long = {"duration_s": 10}
-    assert decided(experiment(two, long), tmp_path) == "duet"
-    assert decided(experiment({"variables": {"n": [1, 2]}}, long), tmp_path) == "duet"
-    assert decided(experiment({"version": ["17", "18"]}, long), tmp_path) == "duet"
-    assert decided(experiment(two, {"duration_s": 1}), tmp_path) == "random", "too few slices"
-    assert decided(experiment(two, {**long, "order": "interleaved"}), tmp_path) == "interleaved"
-    assert decided(experiment(two, {**long, "rate": 100}), tmp_path) == "random"
-    assert decided(experiment({"settings": {"fsync": ["on", "off"], "jit": ["on", "off"]}}, long), tmp_path) == "random"
-    assert decided(experiment({"settings": {"jit": ["a", "b", "c"]}}, long), tmp_path) == "random"
-    assert decided(experiment({"protocol": ["simple", "prepared"]}, long), tmp_path) == "random"
-    assert decided(experiment({"scale": [1, 2]}, long), tmp_path) == "random", "caches hold other parts of them"
-    assert decided(experiment({}, long), tmp_path) == "random"
-    assert decided(experiment(two, long), tmp_path, Options("host=db1")) == "random"
+    assert decided(experiment(two, long)) == "duet"
+    assert decided(experiment({"variables": {"n": [1, 2]}}, long)) == "duet"
+    assert decided(experiment({"version": ["17", "18"]}, long)) == "duet"
+    assert decided(experiment(two, {"duration_s": 1})) == "random", "too few slices"
+    assert decided(experiment(two, {**long, "order": "interleaved"})) == "interleaved"
+    assert decided(experiment(two, {**long, "rate": 100})) == "random"
+    assert decided(experiment({"settings": {"fsync": ["on", "off"], "jit": ["on", "off"]}}, long)) == "random"
+    assert decided(experiment({"settings": {"jit": ["a", "b", "c"]}}, long)) == "random"
+    assert decided(experiment({"protocol": ["simple", "prepared"]}, long)) == "random"
+    assert decided(experiment({"scale": [1, 2]}, long)) == "random", "caches hold other parts of them"
+    assert decided(experiment({}, long)) == "random"
+    assert decided(experiment(two, long), Options("host=db1")) == "random"
     large = experiment(two, long, dataset={"scale": 100_000})
-    assert decided(large, tmp_path) == "random", "two of them do not fit into the memory"
-    wanted = order.decided(Prepared(experiment(two, {"duration_s": 30}), "", {}, 2, tmp_path, []), PRIVATE)
+    assert decided(large) == "random", "two of them do not fit into the memory"
+    wanted = plans.plan_of(experiment(two, {"duration_s": 30}))
     assert wanted.experiment.run.slice_s == 0.5
 
 
@@ -156,18 +158,16 @@ def test_two_settings_on_private_servers_are_a_duet(tmp_path: Path) -> None:
         ({"settings": {"jit": ["on", "off"]}}, {"between": {"restart": True}}, "between.restart"),
     ],
 )
-def test_what_cannot_be_a_duet_is_refused(
-    axes: dict[str, Any], run: dict[str, Any], words: str, tmp_path: Path
-) -> None:
+def test_what_cannot_be_a_duet_is_refused(axes: dict[str, Any], run: dict[str, Any], words: str) -> None:
     with pytest.raises(SpecError, match=words):
-        decided(experiment(axes, {**run, "order": "duet"}), tmp_path)
+        decided(experiment(axes, {**run, "order": "duet"}))
 
 
 def test_the_two_of_a_duet_stand_together() -> None:
     e = experiment(
         {"settings": {"jit": ["on", "off"]}, "clients": [1, 2]}, {"order": "duet", "repetitions": 2, "restarts": 2}
     )
-    found = plan.units(e, 2)
+    found = plans.units(e)
     # Two workloads, two numbers of clients, four repetitions.
     assert len(found) == 16 and all(len(unit) == 2 for unit in found)
     assert [p.plan.number for unit in found for p in unit] == list(range(1, 33))
@@ -176,7 +176,7 @@ def test_the_two_of_a_duet_stand_together() -> None:
         assert (a.configuration.place.copy, b.configuration.place.copy) == (1, 2), "each setting has a server"
         assert a.plan.repetition == b.plan.repetition and a.plan.start == b.plan.start == (a.plan.repetition + 1) // 2
     same = experiment({"variables": {"n": [1, 2]}}, {"order": "duet"})
-    assert {p.configuration.place for unit in plan.units(same, 2) for p in unit} == {plan.Place("private", "dataset")}
+    assert {p.configuration.place for unit in plans.units(same) for p in unit} == {Place("private", "dataset")}
 
 
 # ---------------------------------------------------------------- --set and --vary
@@ -208,12 +208,12 @@ def test_what_is_no_setting_is_refused(fixed: list[str], varied: list[str], word
 
 
 def test_an_experiment_of_many_configurations_becomes_a_comparison(tmp_path: Path) -> None:
-    quick = prepare("quick", lambda e: adjusted(e, None, {}, {}, None, [], ["jit=on,off"]), tmp_path).experiment
+    quick = prepare("quick", Overrides(varied=["jit=on,off"]).apply, tmp_path).experiment
     (axes,) = quick.matrices
     assert axes.hot_set == [1.0] and len(axes.clients) == 1 and (quick.run.duration_s, quick.run.restarts) == (5, 5)
     named = prepare(
         "quick",
-        lambda e: adjusted(e, None, {"duration_s": 3.0}, {"hot_set": [0.5]}, None, [], ["jit=on,off"]),
+        Overrides(run={"duration_s": 3.0}, axes={"hot_set": [0.5]}, varied=["jit=on,off"]).apply,
         tmp_path,
     ).experiment
     assert named.matrices[0].hot_set == [0.5] and named.run.duration_s == 3

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pgdyno.cli.adjust import adjusted
+from pgdyno.cli.overrides import Overrides
 from pgdyno.cluster import limits
 from pgdyno.errors import PgdynoError, SpecError, UsageError
 from pgdyno.load.loader import dataset_of
-from pgdyno.run import plan, resume, shrink
+from pgdyno.run import matrix, resume, shrink
 from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers
@@ -26,7 +26,7 @@ from pgdyno.store import manifest, reading, rundir
 from pgdyno.store.manifest import Change
 from pgdyno.stream.stream import RunStream
 
-from tests.support import synthetic
+from tests.support import plans, synthetic
 from tests.support.cli import pgdyno
 from tests.support.mistakes import mistakes
 from tests.support.tells import tells
@@ -39,7 +39,7 @@ def parsed(more: str) -> Experiment:
 
 
 def labels(e: Experiment) -> list[str]:
-    return [t.plan.slug for t in plan.trials(e, 2)]
+    return [t.plan.slug for t in plans.trials(e)]
 
 
 def test_every_axis_multiplies_and_is_named() -> None:
@@ -48,7 +48,7 @@ def test_every_axis_multiplies_and_is_named() -> None:
         '[axes]\nclients = [1, 2]\nhot_set = [0.5, 1.0]\nprotocol = ["simple", "prepared"]\nrate = [10, 20]\n'
         'version = ["17", "18"]\nsettings = { jit = [true, false] }\nvariables = { n = [1, 2, 3] }\n[run]\nrepetitions = 2'
     )
-    every = plan.trials(e, 2)
+    every = plans.trials(e)
     # targets, versions, datasets, settings, hot sets, clients, protocols, rates, variables, repetitions
     assert len(every) == 2**8 * 3 * 2
     names = ["target", "dataset", "version", "protocol", "rate", "jit", "n"]
@@ -63,7 +63,7 @@ def test_several_matrices_are_one_experiment() -> None:
         '[workloads.b]\nscripts = [{ text = "SELECT 1;" }]\n[[axes]]\nworkload = ["a"]\nclients = [1]\n'
         '[[axes]]\nworkload = ["b"]\nclients = [2, 3]\n[[axes]]\nworkload = ["a"]\nclients = [1]\n[run]\nrepetitions = 1'
     )
-    assert sorted((t.plan.workload, t.plan.clients) for t in plan.trials(e, 2)) == [("a", 1), ("b", 2), ("b", 3)]
+    assert sorted((t.plan.workload, t.plan.clients) for t in plans.trials(e)) == [("a", 1), ("b", 2), ("b", 3)]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_several_matrices_are_one_experiment() -> None:
 )
 def test_orders(order: str, expected: list[tuple[int, int]]) -> None:
     e = parsed(f'[axes]\nclients = [1, 2]\n[run]\nrepetitions = 3\norder = "{order}"')
-    assert [(t.plan.clients, t.plan.repetition) for t in plan.trials(e, 2)] == expected
+    assert [(t.plan.clients, t.plan.repetition) for t in plans.trials(e)] == expected
 
 
 def test_datasets_of_one_remote_database_come_one_after_the_other() -> None:
@@ -83,10 +83,10 @@ def test_datasets_of_one_remote_database_come_one_after_the_other() -> None:
         '[targets.db]\nconninfo = "host=db1"\n[datasets.s]\nscale = 1\n[datasets.l]\nscale = 2\n'
         "[axes]\nclients = [1, 2, 3]\n[run]\nrepetitions = 3"
     )
-    seen = [t.configuration.place.dataset for t in plan.trials(e, 2)]
+    seen = [t.configuration.place.dataset for t in plans.trials(e)]
     assert seen == ["s"] * 9 + ["l"] * 9
     private = parsed("[datasets.s]\nscale = 1\n[datasets.l]\nscale = 2\n[axes]\nclients = [1, 2, 3]")
-    mixed = [t.configuration.place.dataset for t in plan.trials(private, 2)]
+    mixed = [t.configuration.place.dataset for t in plans.trials(private)]
     assert mixed != sorted(mixed, reverse=True), "each has a server of its own, so their order may be random"
 
 
@@ -133,9 +133,15 @@ def test_passwords_are_not_repeated_in_messages() -> None:
 # ---------------------------------------------------------------- shrink
 
 
+def shrunk(e: Experiment, k: float, memory_bytes: int) -> tuple[Experiment, list[Change]]:
+    data = e.model_dump()
+    changes = shrink.shrink(data, k, 2, memory_bytes)
+    return Experiment.model_validate(data), changes
+
+
 def test_shrinking_divides_and_says_so() -> None:
     e, _, _ = load.read("essd-100b")
-    small, changes = shrink.shrunk(e, 10_000, 2, 16 << 30)
+    small, changes = shrunk(e, 10_000, 16 << 30)
     assert small.all_datasets["tpcb"].scale == 100 and small.all_datasets["tpcc"].scale == 1
     assert small.run.duration_s == 2 and small.matrices[0].clients == [8] and small.matrices[0].hot_set == e.matrices[0].hot_set  # fmt: skip
     assert Change(what="scale", of="tpcb", before="1,000,000", after="100") in changes
@@ -145,7 +151,7 @@ def test_shrinking_divides_and_says_so() -> None:
 
 def test_instances_become_parts_of_this_machine() -> None:
     e, _, _ = load.read("cloud-matrix")
-    small, changes = shrink.shrunk(e, 1000, 2, 16 << 30)
+    small, changes = shrunk(e, 1000, 16 << 30)
     cpus = [t.cpus for t in small.targets.values()]
     assert max(c for c in cpus if c) == 2 and min(c for c in cpus if c) >= 0.25
     assert all(size_bytes(t.memory or "1GB") <= 8 << 30 for t in small.targets.values())
@@ -157,30 +163,52 @@ def test_instances_become_parts_of_this_machine() -> None:
 def test_everything_shrinks_to_something_valid(k: float) -> None:
     for name in load.names():
         e, _, _ = load.read(name)
-        small, _ = shrink.shrunk(e, k, 2, 8 << 30)
-        assert plan.trials(small, 2)
+        small, _ = shrunk(e, k, 8 << 30)
+        assert plans.trials(small)
 
 
 def test_an_instance_that_does_not_fit_is_refused() -> None:
     e = parsed('[targets.huge]\ncpus = 4096\nmemory = "999TB"')
-    configurations = plan.configurations(e, 2)
-    with Servers(e, configurations, Options(), RunStream()) as servers, pytest.raises(PgdynoError, match="smaller"):
-        servers.reach(configurations[0])
+    plan = plans.plan_of(e)
+    with Servers(plan, Options(), RunStream()) as servers, pytest.raises(PgdynoError, match="smaller"):
+        servers.reach(plan.configurations[0])
 
 
 def test_the_command_line_wins_in_every_matrix() -> None:
     e, _, _ = load.read("pk-oltp")
-    changed, _ = adjusted(e, None, {"duration_s": 3.0}, {"clients": [5]}, None)
-    assert {c.clients for c in plan.configurations(changed, 2)} == {5} and changed.run.duration_s == 3
+    changed, _ = Overrides(run={"duration_s": 3.0}, axes={"clients": [5]}).apply(e)
+    assert {c.clients for c in plans.configurations(changed)} == {5} and changed.run.duration_s == 3
     with pytest.raises(SpecError, match=r"--clients: .*at least 1"):
-        adjusted(e, None, {}, {"clients": [0]}, None)
+        Overrides(axes={"clients": [0]}).apply(e)
     with pytest.raises(SpecError, match="several datasets"):
-        adjusted(load.read("iot-brin")[0], 5, {}, {}, None)
+        Overrides(scale=5).apply(load.read("iot-brin")[0])
     # An axis that only some matrices can have is theirs.
-    replicated, _ = adjusted(load.read("replication-cost")[0], None, {}, {}, None, ["round_trip_ms=0.5"])
+    replicated, _ = Overrides(fixed=["round_trip_ms=0.5"]).apply(load.read("replication-cost")[0])
     assert [m.round_trip_ms for m in replicated.matrices] == [[], [0.5], [0.5]]
     with pytest.raises(SpecError, match="no target has standbys"):
-        adjusted(e, None, {}, {}, None, ["round_trip_ms=0.5"])
+        Overrides(fixed=["round_trip_ms=0.5"]).apply(e)
+
+
+def test_the_command_line_is_validated_once_and_the_plan_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    validated, computed = list[str](), list[int]()
+    validate, every = Experiment.model_validate, matrix.configurations
+    monkeypatch.setattr(Experiment, "model_validate", lambda data: validated.append("") or validate(data))
+    monkeypatch.setattr(matrix, "configurations", lambda e, cores: computed.append(cores) or every(e, cores))
+    e, _, _ = load.read("quick")
+    validated.clear()
+    changed, _ = Overrides(run={"duration_s": 3.0}, shrink=2.0, varied=["jit=on,off"]).apply(e)
+    plan = plans.plan_of(changed, Options(embedded=True))
+    with Servers(plan, Options(embedded=True), RunStream()):
+        pass
+    assert (len(validated), len(computed)) == (1, 1)
+    assert plan.most_clients == max(c.clients for c in plan.configurations)
+
+
+def test_a_plan_of_what_is_left_keeps_the_numbers() -> None:
+    plan = plans.plan_of(parsed('[axes]\nclients = [1, 2, 3]\n[run]\nrepetitions = 2\norder = "written"'))
+    left = plan.only(lambda t: t.plan.number > 4)
+    assert [t.plan.number for t in left.trials] == [5, 6] and [c.clients for c in left.configurations] == [3]
+    assert left.most_clients == 3 and not left.varied
 
 
 # ---------------------------------------------------------------- resume
@@ -188,7 +216,7 @@ def test_the_command_line_wins_in_every_matrix() -> None:
 
 def test_a_run_is_continued_where_it_stopped(tmp_path: Path) -> None:
     e = parsed("[axes]\nclients = [1, 2]\n[run]\nrepetitions = 2")
-    every = plan.trials(e, 2)
+    every = plans.trials(e)
     more: dict[str, Any] = {
         "experiment": e.model_dump(mode="json"), "scripts": {"a": [["a", "SELECT 1;", 1]]}, "cores": 2
     }  # fmt: skip
@@ -240,11 +268,11 @@ def test_a_run_is_continued_on_the_server_that_it_was_made_on(tmp_path: Path) ->
 def test_options_do_not_change_a_run_that_is_continued(tmp_path: Path) -> None:
     e = parsed("[axes]\nclients = [1]")
     more = {"experiment": e.model_dump(mode="json"), "scripts": {"a": [["a", "SELECT 1;", 1]]}, "cores": 2}
-    run = synthetic.make_run(tmp_path, [t.plan for t in plan.trials(e, 2)], lambda *_: 1.0, manifest=more)
-    assert prepare(str(run), lambda x: adjusted(x, None, {}, {}, None), tmp_path).resumed == run
+    run = synthetic.make_run(tmp_path, [t.plan for t in plans.trials(e)], lambda *_: 1.0, manifest=more)
+    assert prepare(str(run), Overrides().apply, tmp_path).resumed == run
     for scale, run_options, shrink_by in ((7, {}, None), (None, {"duration_s": 1.0}, None), (None, {}, 100.0)):
         with pytest.raises(UsageError, match="keeps its scale"):
-            prepare(str(run), lambda x: adjusted(x, scale, run_options, {}, shrink_by), tmp_path)  # noqa: B023
+            prepare(str(run), Overrides(scale=scale, run=run_options, shrink=shrink_by).apply, tmp_path)
     search = synthetic.make_run(tmp_path, synthetic.plans([1], 1), lambda *_: 1.0, manifest={**more, "capacity": {}})
     with pytest.raises(UsageError, match="search for a capacity"):
         prepare(str(search), lambda e: (e, []), tmp_path)
@@ -280,7 +308,7 @@ def test_what_cannot_go_with_a_server_is_said_before_anything_is_touched(
 ) -> None:
     e = parsed(more)
     with pytest.raises(SpecError, match=re.escape(words)):
-        Servers(e, plan.configurations(e, 2), options, RunStream())
+        Servers(plans.plan_of(e, options), options, RunStream())
 
 
 def test_groups_of_a_pgdyno_that_lives_are_not_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,8 +354,8 @@ def test_asking_a_size_starts_no_server(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(DatasetSizes, "_sizes_there", lambda self, name, guess: asked.append(name) or {})
     (tmp_path / "mine").mkdir()
     e = parsed(f'[targets.a]\ncluster = "{tmp_path}/mine"')
-    servers = Servers(e, plan.configurations(e, 2), Options(), RunStream())
-    place = plan.configurations(e, 2)[0].place
+    servers = Servers(plans.plan_of(e), Options(), RunStream())
+    place = plans.configurations(e)[0].place
     assert servers.sizes.dataset_of(place, folder=None).size > 0 and asked == []
     servers.survey()
     assert asked == [place.dataset]

@@ -19,12 +19,12 @@ from pgdyno.judge.axes import along_axes
 from pgdyno.judge.groups import groups_of
 from pgdyno.model import IntervalRow, TrialSummary
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.run import plan
+from pgdyno.run.provision import Options
 from pgdyno.run.steadiness import backlog_of, without_warmup
 from pgdyno.spec.experiment import Experiment
 from pgdyno.store import reading
 
-from tests.support import synthetic
+from tests.support import plans, synthetic
 from tests.support.synthetic import row
 
 
@@ -206,12 +206,12 @@ def test_datasets_of_one_database_come_one_after_the_other() -> None:
     )
 
     def turns(one_database: bool) -> int:
-        seen = [t.configuration.place.dataset for t in plan.trials(e, 2, one_database=one_database)]
+        seen = [t.configuration.place.dataset for t in plans.trials(e, one_database=one_database)]
         return sum(a != b for a, b in itertools.pairwise(seen))
 
     assert turns(one_database=True) == 1, "loading anew for each trial would be paid with the data of the other"
     assert turns(one_database=False) > 1
-    assert plan.is_batched(e, one_database=True) and not plan.is_batched(e)
+    assert plans.plan_of(e, Options("host=x")).is_batched and not plans.plan_of(e).is_batched
 
 
 def test_scripts_that_weigh_nothing_are_a_mistake_of_the_experiment() -> None:

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pgdyno.errors import PgdynoError, SpecError
 from pgdyno.load.dataset import Dataset
-from pgdyno.run import plan
 from pgdyno.run.prepared import variables_for
 from pgdyno.spec import load
 
+from tests.support import plans as planning
 from tests.support.mistakes import mistakes
 
 GOOD = """
@@ -100,11 +100,11 @@ def test_no_text_breaks_the_reader(text: str) -> None:
 
 def test_trials_are_complete_numbered_and_interleaved() -> None:
     experiment = load.parse(GOOD, "x.toml")
-    plans = [t.plan for t in plan.trials(experiment, 2)]
+    plans = [t.plan for t in planning.trials(experiment)]
     assert [p.number for p in plans] == [1, 2, 3, 4]
     assert [p.repetition for p in plans] == [1, 1, 2, 2], "each repetition sees every configuration before the next"
     assert {(p.clients, p.repetition) for p in plans} == {(1, 1), (2, 1), (1, 2), (2, 2)}
-    assert plans == [t.plan for t in plan.trials(experiment, 2)], "the order comes from the seed"
+    assert plans == [t.plan for t in planning.trials(experiment)], "the order comes from the seed"
 
 
 def test_the_hot_set_is_a_part_of_the_rows() -> None:
