@@ -245,12 +245,11 @@ def loading(args: argparse.Namespace) -> None:
 
 def over_connections(cluster: EmbeddedCluster, data: Dataset) -> float:
     """Seconds of the method copy."""
-    from pgdyno.load import find
     from pgdyno.load.claim import Claim
 
     with Claim(cluster.target, force=True) as claim:
-        found = find.look(claim.conn, cluster.target, data, force=False, replace=False)
-        done = loader.over_connections(claim.conn, cluster.target, data, found, claim=claim, stream=RunStream())
+        done = loader.over_connections(claim.conn, cluster.target, data, claim=claim, stream=RunStream())
+    assert done is not None
     return done.total_s
 
 

@@ -29,6 +29,7 @@ from pgdyno.errors import ClusterError, TargetError, UsageError, msg
 from pgdyno.format import one_line
 from pgdyno.load import find, loader
 from pgdyno.load.claim import Claim
+from pgdyno.load.dataset import Dataset
 from pgdyno.message import Message, counted, message
 from pgdyno.run.durability import Durability, killed_under_load
 from pgdyno.run.workloads import listing
@@ -105,7 +106,7 @@ def _private(given: list[str], isolation: str, seconds: float, clients: int, str
         cluster = stack.enter_context(EmbeddedCluster(settings_of(given, clients, None)))
         loader.into_server(
             cluster,
-            loader.dataset_of("tpcc", scale=_WAREHOUSES, rows=None),
+            Dataset("tpcc", _WAREHOUSES),
             force=False,
             replace=False,
             stream=stream,

@@ -7,7 +7,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich import box
@@ -26,9 +26,9 @@ from pgdyno.cluster.managed import resolved
 from pgdyno.collect import host
 from pgdyno.collect.others import AtWork, others_at_work, words_for
 from pgdyno.errors import LocalError, UsageError, msg
-from pgdyno.load import find, loader
+from pgdyno.load import loader
 from pgdyno.load.claim import Claim
-from pgdyno.load.dataset import Dataset
+from pgdyno.load.dataset import Dataset, kind_named
 from pgdyno.load.plan import PROBE_BYTES_PER_SCALE, PROBE_SCALE, Plan, measure_disk
 from pgdyno.load.result import CHECK, Loaded
 from pgdyno.load.units import pg_size
@@ -128,21 +128,8 @@ def _dataset(r: LoadRequest) -> Dataset:
         raise UsageError(msg("error-scale-warehouses-say-same"), msg("remedy-give-one-them"))
     if is_tpcc and r.tables is not None:
         raise UsageError(msg("error-tpcc-tables"), msg("remedy-several-sets-them-sets"))
-    return loader.dataset_of(
-        r.dataset,
-        scale=r.warehouses if is_tpcc and r.warehouses is not None else r.scale,
-        rows=r.rows,
-        tables=(r.sets if is_tpcc else r.tables) or 1,
-        partitions=r.partitions,
-        fillfactor=r.fillfactor,
-        unlogged=r.unlogged,
-        tablespace=r.tablespace,
-        index_tablespace=r.index_tablespace,
-        index=r.index,
-        seed=r.seed,
-        foreign_keys=r.foreign_keys,
-        check=r.check,
-    )
+    scale = r.warehouses if is_tpcc and r.warehouses is not None else r.scale
+    return kind_named(r.dataset).plan(replace(r, scale=scale, tables=r.sets if is_tpcc else r.tables))
 
 
 def _refuse_unclear(r: LoadRequest) -> None:
@@ -193,14 +180,12 @@ def _over_connections(dataset: Dataset, r: LoadRequest, stream: RunStream) -> Lo
     target = targets.resolve(r.target or "", r.connect_timeout)
     stream.emit(Noted(message("progress-target", where=target.where)))
     with Claim(target, force=r.force) as claim:
-        found = find.look(claim.conn, target, dataset, force=r.force, replace=r.replace)
-        if found.holds(dataset):
-            return None
         return loader.over_connections(
             claim.conn,
             target,
             dataset,
-            found,
+            force=r.force,
+            replace=r.replace,
             on_server=r.method == "server",
             connections=r.connections,
             connect_timeout_s=r.connect_timeout,

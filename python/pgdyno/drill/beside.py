@@ -53,11 +53,10 @@ class Beside:
         wanted = Dataset(_TPCC if self._is_tpcc else "tpcb", self.scale)
         with administration.connect(target) as conn:
             try:
-                found = find.look(conn, target, wanted, force=False, replace=False)
+                find.look(conn, target, wanted, force=False, replace=False)
             except RefusedError as e:
                 raise RefusedError(e.cause, msg("remedy-scale-names-size-or-drop")) from e
-            if not found.holds(wanted):
-                loader.over_connections(conn, target, wanted, found, stream=stream)
+            loader.over_connections(conn, target, wanted, stream=stream)
 
     def load(self, like: Load) -> Load:
         """Its clients, who go where those of another load go."""

@@ -3,41 +3,119 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
+from typing import Literal, Protocol
 
 from pgdyno import _core
 from pgdyno.errors import UsageError, msg
 from pgdyno.tpcc import schema as tpcc
 
-#: Datasets, with what their size counts, a default, and a sentence for --help.
-KINDS = {
-    "tpcb": ("scale", 0, "pgbench's four tables; a unit of scale is 100,000 accounts"),
-    "pk": ("rows", 50_000_000, "one table with a primary key: id, a text of 29 bytes, a time"),
-    "feed": ("rows", 0, "what sensors send: id, value, time, with a BRIN index; one table or many"),
-    "tpcc": ("warehouses", 0, "TPC-C's nine tables; a warehouse is 100 MB, and more with its indexes"),
-}
-#: What the tables of each may be called.
-NAMES = {
-    "tpcb": re.compile(r"pgbench_(accounts(_\d+)?|branches|history|tellers)"),
-    "pk": re.compile("pk"),
-    "feed": re.compile(r"feed\d*"),
-    "tpcc": re.compile(r"tpcc_(item|warehouse|district|customer|history|orders|new_order|order_line|stock)\d*(_\d+)?"),
-}
 #: On feed's time.
 INDEXES = ("brin", "btree", "none")
-#: Rows in a unit of --scale.
-ROWS_PER_SCALE = {"tpcb": 100_000, "pk": 1_000_000, "feed": 1_000_000, "tpcc": 100_000}
-#: What the size counts where a scale says it whole.
-BY_SCALE = ("tpcb", "tpcc")
 #: What the comments on tables of ours begin with.
 MARK = "pgdyno dataset"
 _MARK = re.compile(rf"^{MARK} (.*?)(?: \[(.+) (\d+)\])?(?: \((not complete|not vacuumed yet)\))?$")
+#: Fields of a dataset that its kind decides.
+_SIZED = ("kind", "size", "tables_wanted")
 _PAGE, _PAGES_MAX = 8192, 2**32 - 1
 #: What an int column can count.
 _INT_MAX = 2**31 - 1
 #: Of tpcc: beyond it an order line's number would need more memory than a client has.
 _WAREHOUSES_MAX, _SETS_MAX = 100_000, 1_000
+
+
+class DatasetOptions(Protocol):
+    """Options of a dataset, by the names of the fields of `Dataset`.
+
+    The table [dataset] of an experiment file has them, and so have the options of `load`.
+    """
+
+    @property
+    def scale(self) -> Literal["auto"] | int | None:
+        """Scale; of kinds that count rows, millions of rows in all tables."""
+
+    @property
+    def rows(self) -> int | None:
+        """Rows of each table."""
+
+    @property
+    def tables(self) -> int | None:
+        """Number of tables, or of sets of tables."""
+
+
+@dataclass(frozen=True)
+class DatasetKind:
+    """Kind of dataset."""
+
+    name: str
+    #: What the size counts: scale, rows or warehouses.
+    unit: str
+    #: Names that its tables may have.
+    tables: re.Pattern[str]
+    #: Rows of a unit of --scale.
+    rows_per_scale: int
+    #: Bytes to reckon with for a unit of the size, keys included: PostgreSQL 15 and 18, blocks of 8 kB.
+    unit_bytes: int
+    #: Size if neither the user nor the room decides.
+    default: int
+    #: The size of the whole is given, whatever the number of rows.
+    is_scale: bool = False
+    #: Its tables are empty until a workload fills them, unless a size is given.
+    is_fed: bool = False
+
+    def plan(self, options: DatasetOptions, room_bytes: int | None = None) -> Dataset:
+        """Return the dataset that options describe.
+
+        If they leave the size open, the data take `room_bytes`; None means the default size. Raise UsageError if
+        options contradict each other.
+        """
+        return Dataset.sized(self.name, self._size(options, room_bytes), options)
+
+    def _size(self, options: DatasetOptions, room_bytes: int | None) -> int:
+        scale, rows, tables = None if options.scale == "auto" else options.scale, options.rows, options.tables or 1
+        if scale is not None and rows is not None:
+            raise UsageError(msg("error-scale-rows-say-same"), msg("remedy-give-one-them"))
+        if self.is_scale and rows is not None:
+            raise UsageError(msg("error-size", kind=self.name, word=f"--{self.unit}"), msg("remedy-leave-rows-out"))
+        if rows is not None:
+            return rows
+        if scale is not None:
+            # All tables together, as a scale is the size of the whole.
+            return scale if self.is_scale else scale * self.rows_per_scale // tables
+        if room_bytes is None or self.is_fed:
+            return self.default
+        return max(1, room_bytes // self.unit_bytes // tables)
+
+
+_TPCC = r"tpcc_(item|warehouse|district|customer|history|orders|new_order|order_line|stock)\d*(_\d+)?"
+#: Kinds of datasets that pgdyno makes, by name.
+KINDS = {
+    k.name: k
+    for k in (
+        DatasetKind(
+            "tpcb", "scale", re.compile(r"pgbench_(accounts(_\d+)?|branches|history|tellers)"),
+            rows_per_scale=100_000, unit_bytes=15_100_000, default=1, is_scale=True,
+        ),
+        DatasetKind(
+            "pk", "rows", re.compile("pk"), rows_per_scale=1_000_000, unit_bytes=151, default=50_000_000
+        ),
+        DatasetKind(
+            "feed", "rows", re.compile(r"feed\d*"), rows_per_scale=1_000_000, unit_bytes=50, default=0, is_fed=True
+        ),
+        DatasetKind(
+            "tpcc", "warehouses", re.compile(_TPCC),
+            rows_per_scale=100_000, unit_bytes=105_000_000, default=1, is_scale=True,
+        ),
+    )
+}  # fmt: skip
+
+
+def kind_named(name: str) -> DatasetKind:
+    """Return a kind by its name. Raise UsageError if there is none."""
+    if name not in KINDS:
+        raise UsageError(msg("error-there-no-dataset", kind=name), msg("remedy-choices", choices=", ".join(KINDS)))
+    return KINDS[name]
 
 
 @dataclass(frozen=True)
@@ -61,11 +139,14 @@ class Dataset:
     check: bool = field(default=True, compare=False)
     core: _core.Dataset = field(init=False, repr=False, compare=False)
 
+    @classmethod
+    def sized(cls, kind: str, size: int, options: DatasetOptions) -> Dataset:
+        """Return a dataset of a kind and size; its other fields are the options of the same names."""
+        given = {f.name: getattr(options, f.name) for f in fields(cls) if f.init and f.name not in _SIZED}
+        return cls(kind, size, tables_wanted=options.tables or 1, **given)
+
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
-            raise UsageError(
-                msg("error-there-no-dataset", kind=self.kind), msg("remedy-choices", choices=", ".join(KINDS))
-            )
+        kind_named(self.kind)
         if self.index not in INDEXES or (self.index != "brin" and self.kind != "feed"):
             raise UsageError(
                 msg("error-no-index", kind=self.kind, index=self.index),
@@ -146,7 +227,7 @@ class Dataset:
     @property
     def rows_of_key(self) -> int:
         """Rows that a workload draws its keys from: of the accounts, or of each table."""
-        return self.size * ROWS_PER_SCALE[self.kind] if self.kind in BY_SCALE else self.size
+        return self.size * kind.rows_per_scale if (kind := KINDS[self.kind]).is_scale else self.size
 
     @property
     def heap_bytes(self) -> int:
@@ -171,7 +252,7 @@ class Dataset:
     @property
     def name(self) -> str:
         """Kind, size, and what differs from the default, in one line."""
-        parts = [self.kind, f"{KINDS[self.kind][0]}={self.size}"]
+        parts = [self.kind, f"{KINDS[self.kind].unit}={self.size}"]
         if self.kind == "feed":
             parts.append(f"tables={self.tables_wanted}")
         if self.kind == "tpcc" and self.tables_wanted != 1:

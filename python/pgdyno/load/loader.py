@@ -13,7 +13,7 @@ from pgdyno.errors import UsageError, msg
 from pgdyno.load import find, populated
 from pgdyno.load.claim import Claim
 from pgdyno.load.connected import Connected, may_split
-from pgdyno.load.dataset import BY_SCALE, KINDS, ROWS_PER_SCALE, Dataset
+from pgdyno.load.dataset import Dataset
 from pgdyno.load.direct import Direct, Server
 from pgdyno.load.find import Connection, Found
 from pgdyno.load.plan import refuse_if_too_small
@@ -35,15 +35,22 @@ def over_connections(
     conn: Connection,
     target: Target,
     dataset: Dataset,
-    found: Found,
     *,
+    force: bool = False,
+    replace: bool = False,
     on_server: bool = False,
     connections: int | None = None,
     connect_timeout_s: float = 10.0,
     claim: Claim | None = None,
     stream: RunStream,
-) -> Loaded:
-    """Load a dataset by the method copy or server, provided that the `claim` on the database holds."""
+) -> Loaded | None:
+    """Load a dataset by the method copy or server; return None if it exists already.
+
+    The `claim` on the database must hold when its tables are replaced.
+    """
+    found = find.look(conn, target, dataset, force=force, replace=replace)
+    if found.holds(dataset):
+        return None
     find.refuse_unfit(conn, target)
     tell_subscribers(conn, stream)
     schema = find.schema_for(conn, target)
@@ -70,24 +77,6 @@ def over_connections(
     return done
 
 
-def into_files(
-    server: Server, dataset: Dataset, found: Found, schema: str, *, threads: int | None = None, stream: RunStream
-) -> Loaded:
-    """Load a dataset by the method direct.
-
-    The server runs before and after the load. Its client connections are cut off.
-    """
-    if dataset.tablespace or dataset.index_tablespace:
-        stream.emit(Noted(message("progress-tablespaces")))
-    else:
-        refuse_if_too_small(server.data, round(dataset.total_bytes * _MAPS), dataset.name)
-    _announce(dataset, found, msg("schema-of", schema=schema, place=str(server.data)), stream)
-    # Some wait for the disk while others fill pages.
-    done = Direct(server, dataset, schema, threads or 2 * host.cores(), stream).make(found.tables)
-    _check(server.target, dataset, schema, done, stream)
-    return done
-
-
 def _check(target: Target, dataset: Dataset, schema: str, done: Loaded, stream: RunStream) -> None:
     if dataset.kind == "tpcc" and dataset.check:
         with done.phase(CHECK):
@@ -103,61 +92,25 @@ def into_server(
     threads: int | None = None,
     stream: RunStream,
 ) -> Loaded | None:
-    """Load a dataset by the method direct; return None if it exists already."""
+    """Load a dataset by the method direct; return None if it exists already.
+
+    The server runs before and after the load. Its client connections are cut off.
+    """
     target = server.target
     with administration.connect(target) as conn:
         found = find.look(conn, target, dataset, force=force, replace=replace)
         if found.holds(dataset):
             return None
         schema = find.schema_for(conn, target)
-    return into_files(server, dataset, found, schema, threads=threads, stream=stream)
-
-
-def dataset_of(
-    kind: str,
-    *,
-    scale: int | None,
-    rows: int | None,
-    tables: int = 1,
-    partitions: int = 0,
-    fillfactor: int = 100,
-    unlogged: bool = False,
-    tablespace: str = "",
-    index_tablespace: str = "",
-    index: str = "brin",
-    seed: int = 1,
-    foreign_keys: bool = False,
-    check: bool = True,
-) -> Dataset:
-    """Return the dataset of the size that the user specifies."""
-    if kind not in KINDS:
-        raise UsageError(msg("error-there-no-dataset", kind=kind), msg("remedy-choices", choices=", ".join(KINDS)))
-    if scale is not None and rows is not None:
-        raise UsageError(msg("error-scale-rows-say-same"), msg("remedy-give-one-them"))
-    if kind in BY_SCALE:
-        if rows is not None:
-            word = "--warehouses" if kind == "tpcc" else "--scale"
-            raise UsageError(msg("error-size", kind=kind, word=word), msg("remedy-leave-rows-out"))
-        size = 1 if scale is None else scale
+    if dataset.tablespace or dataset.index_tablespace:
+        stream.emit(Noted(message("progress-tablespaces")))
     else:
-        size = rows if rows is not None else KINDS[kind][1]
-        if scale is not None:
-            # All tables together, as a scale is the size of the whole.
-            size = scale * ROWS_PER_SCALE[kind] // tables
-    return Dataset(
-        kind,
-        size,
-        tables_wanted=tables,
-        partitions=partitions,
-        fillfactor=fillfactor,
-        unlogged=unlogged,
-        tablespace=tablespace,
-        index_tablespace=index_tablespace,
-        index=index,
-        seed=seed,
-        foreign_keys=foreign_keys,
-        check=check,
-    )
+        refuse_if_too_small(server.data, round(dataset.total_bytes * _MAPS), dataset.name)
+    _announce(dataset, found, msg("schema-of", schema=schema, place=str(server.data)), stream)
+    # Some wait for the disk while others fill pages.
+    done = Direct(server, dataset, schema, threads or 2 * host.cores(), stream).make(found.tables)
+    _check(target, dataset, schema, done, stream)
+    return done
 
 
 def tell_subscribers(conn: Connection, stream: RunStream) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pgdyno.load.dataset import NAMES, Mark
+from pgdyno.load.dataset import KINDS, Mark
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Table:
         """
         if self.mark is None or self.kind not in ("r", "p") or not self.mark.is_of(self.name, self.oid):
             return False
-        names = NAMES.get(self.mark.name.split(" ")[0])
-        return names is not None and names.fullmatch(self.name) is not None
+        kind = KINDS.get(self.mark.name.split(" ")[0])
+        return kind is not None and kind.tables.fullmatch(self.name) is not None
 
     @property
     def is_usable(self) -> bool:

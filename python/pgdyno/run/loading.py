@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,19 @@ from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.held import HeldCluster
 from pgdyno.errors import SpecError, msg
 from pgdyno.format import one_line
+from pgdyno.load import functions, loader
 from pgdyno.load.dataset import Dataset
+from pgdyno.load.own import dataset as own
 from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.load.result import Loaded
 from pgdyno.message import Name, message
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run import dataset
+from pgdyno.run.dataset import AnyDataset
 from pgdyno.run.phases import PhasesOnDevices
 from pgdyno.run.provision import Options, Provision
 from pgdyno.run.site import Site
 from pgdyno.search_path import user_path
-from pgdyno.spec import experiment as spec
 from pgdyno.spec.experiment import Experiment
 from pgdyno.stream.events import Noted
 from pgdyno.stream.stream import RunStream
@@ -58,36 +62,12 @@ class SiteLoader:
             self.stream.remove(on_devices)
 
     def _load(self, site: Site, may_replace: bool, on_devices: PhasesOnDevices | None = None) -> None:
-        run, wanted, stream = self.experiment.run, site.dataset, self.stream
-        if isinstance(wanted, OwnDataset):
-            if site.claim is not None:
-                site.claim.renew()
-            site.loaded = dataset.ensure_own(
-                site.target,
-                wanted,
-                programs=partial(_program, site),
-                force=self.options.force,
-                replace=may_replace,
-                claim=site.claim,
-                stream=stream,
-            )
-        elif site.cluster is not None:
-            with administration.connect(site.target) as conn:
-                by_files = _takes_files(conn, site.cluster)
-                if not by_files:
-                    site.loaded = self._over_connections(conn, site, wanted, run, may_replace)
-            if by_files:
-                site.loaded = dataset.ensure_in(
-                    site.cluster, wanted, force=self.options.force, replace=may_replace,
-                    stream=stream,
-                )  # fmt: skip
-            # A cluster that stays is kept by itself.
-            if isinstance(site.cluster, EmbeddedCluster) and self.options.templates == "keep" and site.loaded["loaded"]:
-                self._provision.keep_as_template(site.cluster, wanted)
-        else:
-            assert site.claim is not None
-            site.claim.renew()
-            site.loaded = self._over_connections(site.claim.conn, site, wanted, run, may_replace)
+        done = self._make(site, may_replace)
+        site.loaded = _facts(site.dataset, done)
+        if done is None:
+            self._use(site)
+        elif self.options.templates == "keep":
+            self._keep_as_template(site)
         if on_devices is not None and (rows := on_devices.finish()):
             site.loaded["devices"] = rows
         self._set_up(site)
@@ -95,6 +75,11 @@ class SiteLoader:
         if isinstance(site.cluster, ReplicatedServer):
             phases = site.loaded.setdefault("phases_s", {})
             phases |= self._provision.attach_standbys(site.cluster)
+
+    def _keep_as_template(self, site: Site) -> None:
+        # A cluster that stays is kept by itself.
+        if isinstance(site.cluster, EmbeddedCluster) and isinstance(site.dataset, Dataset):
+            self._provision.keep_as_template(site.cluster, site.dataset)
 
     def _still_there(self, site: Site) -> bool:
         """Another place of the same database may have replaced it."""
@@ -113,24 +98,41 @@ class SiteLoader:
             with administration.connect(site.target) as conn:
                 site.emptied = dataset.empty_tables(conn, site.dataset)
 
-    def _over_connections(
-        self,
-        conn: psycopg.Connection[tuple[Any, ...]],
-        site: Site,
-        wanted: Dataset,
-        run: spec.Run,
-        may_replace: bool,
-    ) -> dict[str, Any]:
-        return dataset.ensure(
-            conn,
-            site.target,
-            wanted,
-            force=self.options.force,
-            replace=may_replace,
-            connect_timeout_s=run.connect_timeout_s,
-            claim=site.claim,
-            stream=self.stream,
-        )
+    def _make(self, site: Site, may_replace: bool) -> Loaded | None:
+        """Make the dataset in the way that its server allows; return None if it exists already."""
+        wanted, force, stream = site.dataset, self.options.force, self.stream
+        if site.claim is not None:
+            site.claim.renew()
+        if isinstance(wanted, OwnDataset):
+            with closing(administration.connect(site.target)) as conn:
+                if own.holds(conn, wanted):
+                    return None
+            return own.make(
+                site.target, wanted, programs=partial(_program, site), force=force, replace=may_replace,
+                claim=site.claim, stream=stream,
+            )  # fmt: skip
+        over_connections = partial(
+            loader.over_connections, target=site.target, dataset=wanted, force=force, replace=may_replace,
+            connect_timeout_s=self.experiment.run.connect_timeout_s, claim=site.claim, stream=stream,
+        )  # fmt: skip
+        if site.cluster is None:
+            assert site.claim is not None
+            return over_connections(site.claim.conn)
+        with administration.connect(site.target) as conn:
+            if not _takes_files(conn, site.cluster):
+                return over_connections(conn)
+        return loader.into_server(site.cluster, wanted, force=force, replace=may_replace, stream=stream)
+
+    def _use(self, site: Site) -> None:
+        """Take the dataset that exists."""
+        if isinstance(site.dataset, Dataset):
+            if site.claim is not None:
+                functions.renew(site.claim.conn, site.dataset, self.stream)
+            else:
+                with closing(administration.connect(site.target)) as conn:
+                    functions.renew(conn, site.dataset, self.stream)
+        where = site.target.where
+        self.stream.emit(Noted(message("progress-dataset-found", name=Name(site.dataset.name), where=where)))
 
     def _may_replace(self, site: Site, *, created: bool) -> bool:
         """Return True if a pgdyno dataset of another size may be replaced without a question.
@@ -169,6 +171,20 @@ class SiteLoader:
                     raise SpecError(
                         msg("error-datasets-setup", dataset=site.place.dataset, n=n, reason=reason), ""
                     ) from e
+
+
+def _facts(dataset: AnyDataset, done: Loaded | None) -> dict[str, Any]:
+    """Return what was done, for the manifest."""
+    if done is None:
+        return {"name": dataset.name, "loaded": False}
+    return {
+        "name": dataset.name,
+        "loaded": True,
+        "method": done.method,
+        "rows": done.rows,
+        "bytes_sent": done.moved_bytes,
+        "phases_s": done.phases_s,
+    }
 
 
 def _program(site: Site, name: str) -> Path:

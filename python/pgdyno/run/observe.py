@@ -34,15 +34,14 @@ from pgdyno.errors import (
     reason,
 )
 from pgdyno.interrupt import Terminated, signals_held, signals_raise
+from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.message import Text, message
 from pgdyno.model import IntervalRow, Latency, TrialPlan, TrialRecord, TrialSummary
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.collecting import Collecting
-from pgdyno.run.dataset import chosen
 from pgdyno.run.matrix import Place
 from pgdyno.run.site import Site
 from pgdyno.run.steadiness import regimes_of
-from pgdyno.spec.datasets import Dataset
 from pgdyno.spec.experiment import Run
 from pgdyno.store import reading, rundir, texts
 from pgdyno.store.journal import RunRecorder
@@ -245,7 +244,7 @@ class Observer:
         stream = TrialStream(self._stream, plan.number)
         samples = _Samples()
         self._stream.record(samples)
-        nothing = chosen(Dataset(kind="none"), local_data=None)
+        nothing = OwnDataset("none")
         site = Site(Place("server", "dataset"), self._target, nothing)
         run = Run(duration_s=max(0.1, self._seconds), warmup_s=0.0)
         collecting = Collecting(site, run, stream, [], same_machine=same_machine, everybody=True)

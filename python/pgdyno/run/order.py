@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pgdyno.analysis.duet import FEWEST
 from pgdyno.collect import host
 from pgdyno.errors import SpecError
-from pgdyno.run import dataset, matrix
+from pgdyno.run import matrix
 from pgdyno.run.duet import slice_of
 from pgdyno.run.matrix import Configuration
 from pgdyno.run.provision import Options
+from pgdyno.run.sizes import plan_dataset
 from pgdyno.spec.experiment import Experiment, Run
 
 #: Axes along which it is settled without a word: what differs in size differs in what a cache holds as well.
@@ -83,9 +84,6 @@ def _are_private(experiment: Experiment, every: Sequence[Configuration], options
 
 
 def _fit(experiment: Experiment, every: Sequence[Configuration]) -> bool:
-    places = dict.fromkeys(c.place for c in every)
-    sizes = []
-    for p in places:
-        wanted = dataset.chosen(experiment.all_datasets[p.dataset], local_data=None)
-        sizes.append(wanted.total_bytes)
+    names = dict.fromkeys(c.place.dataset for c in every)
+    sizes = [plan_dataset(experiment.all_datasets[name], folder=None).total_bytes for name in names]
     return 2 * max(sizes) <= _PART * host.memory_bytes()

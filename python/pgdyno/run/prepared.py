@@ -11,11 +11,11 @@ from pydantic import ValidationError
 from pgdyno.collect import host
 from pgdyno.engine import Sample
 from pgdyno.errors import ReasonError, SpecError, UsageError, msg
-from pgdyno.load.dataset import BY_SCALE, ROWS_PER_SCALE, Dataset
+from pgdyno.load.dataset import KINDS, Dataset
 from pgdyno.load.own import touched
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.run import replay
-from pgdyno.run.dataset import AnyDataset, chosen
+from pgdyno.run.dataset import AnyDataset
 from pgdyno.run.samples import columns_only
 from pgdyno.run.workloads import compiled, listing
 from pgdyno.spec import load as specs
@@ -65,7 +65,7 @@ def variables_for(data: AnyDataset, hot_set: float, tables: Sequence[touched.Tou
     """
     rows = data.rows_of_key
     if isinstance(data, OwnDataset):
-        rows = data.adopted * ROWS_PER_SCALE["tpcb"] or max((t.rows for t in tables), default=1)
+        rows = data.adopted * KINDS["tpcb"].rows_per_scale or max((t.rows for t in tables), default=1)
         return {
             "scale": str(data.adopted or data.size),
             "range": str(max(1, round(rows * hot_set))),
@@ -74,7 +74,7 @@ def variables_for(data: AnyDataset, hot_set: float, tables: Sequence[touched.Tou
             **touched.variables(tables, hot_set),
         }
     found = {
-        "scale": str(data.size if data.kind in BY_SCALE else 1),
+        "scale": str(data.size if KINDS[data.kind].is_scale else 1),
         "range": str(max(1, round(rows * hot_set))),
         "hot_set": f"{hot_set:g}",
         "tables": str(data.tables_wanted),
@@ -115,7 +115,7 @@ def _check_scripts(prepared: Prepared) -> None:
     for d in datasets.values():
         if d.is_own:
             # Reads its files: a mistake is said before anything is touched.
-            chosen(d, local_data=None)
+            OwnDataset.planned(d)
     for name in prepared.schedules:
         if (found := prepared.replay(name)) is not None:
             replay.check(prepared.experiment, name, found.schedule)

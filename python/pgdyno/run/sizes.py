@@ -13,9 +13,10 @@ import psycopg
 
 from pgdyno.cluster import administration
 from pgdyno.cluster.borrowed import BorrowedCluster
+from pgdyno.collect import host
 from pgdyno.errors import RefusedError, msg
 from pgdyno.load import find
-from pgdyno.load.dataset import KINDS
+from pgdyno.load.dataset import KINDS, kind_named
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.message import Text
 from pgdyno.run import dataset
@@ -24,7 +25,37 @@ from pgdyno.run.dataset import AnyDataset
 from pgdyno.run.matrix import Configuration, Place
 from pgdyno.run.provision import Options
 from pgdyno.search_path import qualified
+from pgdyno.spec import datasets as spec
 from pgdyno.spec.experiment import Experiment
+
+#: Rows of pgbench_accounts, about, that load within seconds; in units of tpcb's scale.
+_SCALE_PER_CORE, _MOST_SCALE, _MOST_REMOTE_SCALE = 25, 100, 50
+
+
+def auto_scale(cores: int, memory_bytes: int, free_bytes: int) -> int:
+    """Return a scale that loads within seconds.
+
+    The scale is 25 per core, and at most 100. Its data take at most a tenth of the memory. Its data and the WAL of
+    loading them take at most a fifth of the free disk space.
+    """
+    by_memory = memory_bytes // 10 // KINDS["tpcb"].unit_bytes
+    # Data, and the WAL of loading it.
+    by_disk = free_bytes // 5 // (2 * KINDS["tpcb"].unit_bytes)
+    return int(max(1, min(_SCALE_PER_CORE * cores, by_memory, by_disk, _MOST_SCALE)))
+
+
+def plan_dataset(definition: spec.Dataset, *, folder: Path | None) -> AnyDataset:
+    """Return the dataset that an experiment describes.
+
+    If it leaves the size open, the data fit the machine and the file system of `folder`. None means a remote server,
+    whose size is not known.
+    """
+    if definition.is_own or definition.adopt:
+        return OwnDataset.planned(definition)
+    free = 1 << 40 if folder is None else host.free_bytes(folder)
+    scale = auto_scale(host.cores(), host.memory_bytes(), free)
+    scale = min(_MOST_REMOTE_SCALE, scale) if folder is None else scale
+    return kind_named(definition.kind).plan(definition, scale * KINDS["tpcb"].unit_bytes)
 
 
 class DatasetSizes:
@@ -59,7 +90,7 @@ class DatasetSizes:
         datasets = self.experiment.all_datasets
         open_ = dict.fromkeys(c.place.dataset for c in self._configurations if c.place.scale is None)
         self._found = {
-            name: self._sizes_there(name, dataset.chosen(datasets[name], local_data=None))
+            name: self._sizes_there(name, plan_dataset(datasets[name], folder=None))
             for name in open_
             if datasets[name].left_open or datasets[name].adopt
         }
@@ -91,20 +122,20 @@ class DatasetSizes:
         definition = self.experiment.all_datasets[place.dataset]
         if place.scale is not None:
             definition = definition.model_copy(update={"scale": place.scale})
-        chosen = dataset.chosen(definition, local_data=folder)
+        planned = plan_dataset(definition, folder=folder)
         sizes = self._found.get(place.dataset, {}) if definition.left_open or definition.adopt else {}
         if len(set(sizes.values())) > 1:
             listed = ", ".join(f"targets.{name} has {size:,}" for name, size in sizes.items())
-            size = KINDS[definition.kind][0]
+            size = KINDS[definition.kind].unit
             raise RefusedError(
                 msg("error-which-size-was-left-open", kind=definition.kind, size=size, listed=listed),
                 msg("remedy-say-dataset-what-there-another", size=size),
             )
-        found = next(iter(sizes.values()), chosen.size)
-        if isinstance(chosen, OwnDataset):
-            self._chosen[key] = replace(chosen, adopted=found if definition.adopt and sizes else 0)
+        found = next(iter(sizes.values()), planned.size)
+        if isinstance(planned, OwnDataset):
+            self._chosen[key] = replace(planned, adopted=found if definition.adopt and sizes else 0)
         else:
-            self._chosen[key] = replace(chosen, size=found)
+            self._chosen[key] = replace(planned, size=found)
         return self._chosen[key]
 
     def _sizes_there(self, name: str, guess: AnyDataset) -> dict[str, int]:
@@ -149,7 +180,7 @@ def _size_there(conn: psycopg.Connection[tuple[Any, ...]], guess: AnyDataset) ->
             return None
         return int(row[0]) or None if row is not None else None
     named = find.find(conn, guess).name or ""
-    match = re.fullmatch(rf"({guess.kind} {KINDS[guess.kind][0]}=)(\d+)(.*)", named)
+    match = re.fullmatch(rf"({guess.kind} {KINDS[guess.kind].unit}=)(\d+)(.*)", named)
     if match is None:
         return None
     wanted = replace(guess, size=int(match[2]))

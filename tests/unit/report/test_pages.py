@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pgdyno import i18n
 from pgdyno.judge import history
-from pgdyno.load import loader
+from pgdyno.load.dataset import Dataset
 from pgdyno.load.result import Loaded
 from pgdyno.message import Message, Name, listed, message
 from pgdyno.plot.model import Bar, Line, Piece, Rule, Span, Square
@@ -193,7 +193,7 @@ def test_what_does_not_go_with_a_whitepaper(tmp_path: Path, options: list[str], 
 @pytest.mark.parametrize("lang", i18n.LANGUAGES)
 def test_the_page_of_a_load(lang: str) -> None:
     """Its tiles, the speed over time with the phases behind it, phases and tables."""
-    dataset = loader.dataset_of("tpcb", scale=2, rows=None)
+    dataset = Dataset("tpcb", 2)
     done = Loaded("copy", dataset.rows, 30_000_000, 30_000_000, connections=2, phases_s={"generate": 2.0, "check": 1.0})
     steps = [load_page.Progress(n / 4, "generate", n * 3_750_000) for n in range(9)]
     progress = [*steps, load_page.Progress(2.1, "vacuum", 0), load_page.Progress(3.0, "vacuum", 0)]

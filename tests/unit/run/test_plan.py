@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pgdyno.cli.overrides import Overrides
 from pgdyno.cluster import limits
 from pgdyno.errors import PgdynoError, SpecError, UsageError
-from pgdyno.load.loader import dataset_of
+from pgdyno.load.dataset import Dataset
 from pgdyno.run import matrix, resume, shrink
 from pgdyno.run.prepared import prepare
 from pgdyno.run.provision import Options
@@ -322,10 +322,10 @@ def test_groups_of_a_pgdyno_that_lives_are_not_swept(tmp_path: Path, monkeypatch
 
 
 def test_an_index_of_its_own_is_another_dataset() -> None:
-    names = {dataset_of("feed", scale=None, rows=10, index=i).name for i in ("brin", "btree", "none")}
+    names = {Dataset("feed", 10, index=i).name for i in ("brin", "btree", "none")}
     assert len(names) == 3
-    assert dataset_of("feed", scale=None, rows=10, index="none").indexes() == []
-    assert "using btree (crt_time)" in dataset_of("feed", scale=None, rows=10, index="btree").indexes()[0]
+    assert Dataset("feed", 10, index="none").indexes() == []
+    assert "using btree (crt_time)" in Dataset("feed", 10, index="btree").indexes()[0]
 
 
 def test_a_variable_that_one_matrix_does_not_set_is_missed_before_anything_runs(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 from pgdyno import _core, engine
 from pgdyno.errors import SpecError, UsageError
 from pgdyno.load.dataset import Dataset
-from pgdyno.load.loader import dataset_of
 from pgdyno.message import Name, listed, message
 from pgdyno.report import sections, tpcc, tpcc_ranges
 from pgdyno.report.tpcc import Rates, kind_of
@@ -196,11 +195,11 @@ def test_functions_are_known_by_name_and_arguments() -> None:
 
 
 def test_the_dataset_says_what_it_is_and_what_it_cannot_be() -> None:
-    assert dataset_of("tpcc", scale=10, rows=None).name == "tpcc warehouses=10"
-    d = dataset_of("tpcc", scale=10, rows=None, tables=2, seed=3, foreign_keys=True, check=False)
+    assert Dataset("tpcc", 10).name == "tpcc warehouses=10"
+    d = Dataset("tpcc", 10, tables_wanted=2, seed=3, foreign_keys=True, check=False)
     assert d.name == "tpcc warehouses=10 sets=2 seed=3 foreign_keys"
     # Whether it is checked is no part of what it is.
-    assert d == dataset_of("tpcc", scale=10, rows=None, tables=2, seed=3, foreign_keys=True)
+    assert d == Dataset("tpcc", 10, tables_wanted=2, seed=3, foreign_keys=True)
     for bad in (
         {"kind": "tpcc", "size": 0},
         {"kind": "tpcc", "size": 1, "tables_wanted": 5000},
@@ -209,12 +208,10 @@ def test_the_dataset_says_what_it_is_and_what_it_cannot_be() -> None:
     ):
         with pytest.raises(UsageError):
             Dataset(**bad)  # type: ignore[arg-type]
-    with pytest.raises(UsageError):
-        dataset_of("tpcc", scale=None, rows=5)
 
 
 def test_a_thousand_warehouses_are_a_hundred_gigabytes() -> None:
-    d = dataset_of("tpcc", scale=1000, rows=None)
+    d = Dataset("tpcc", 1000)
     assert 100e9 < d.heap_bytes + d.key_bytes < 110e9
     assert {t.name: t.end for t in d.tables}["tpcc_stock"] == 100_000_000
 

@@ -25,7 +25,7 @@ from pgdyno.errors import LocalError, RefusedError, TargetError, msg
 from pgdyno.format import one_line
 from pgdyno.interrupt import signals_held
 from pgdyno.load.claim import Claim
-from pgdyno.load.dataset import MARK, ROWS_PER_SCALE, Mark, literal, mark_of
+from pgdyno.load.dataset import KINDS, MARK, Mark, literal, mark_of
 from pgdyno.load.find import Connection, listed, refuse_unfit, subscribers
 from pgdyno.load.own import dump
 from pgdyno.load.own.columns import Wanted, decided
@@ -36,6 +36,7 @@ from pgdyno.load.standing import Table
 from pgdyno.load.units import pg_size
 from pgdyno.message import Name, message
 from pgdyno.search_path import user_path
+from pgdyno.spec import datasets as spec
 from pgdyno.stream.events import DatasetDone, DatasetProgress, Noted
 from pgdyno.stream.stream import RunStream
 
@@ -120,7 +121,7 @@ class OwnDataset:
     @property
     def rows(self) -> int:
         """Rows that are drawn; what files bring is not known beforehand."""
-        return sum(w.rows for w in self.wanted) * self.size + self.adopted * ROWS_PER_SCALE["tpcb"]
+        return sum(w.rows for w in self.wanted) * self.size + self.adopted * KINDS["tpcb"].rows_per_scale
 
     @property
     def rows_of_key(self) -> int:
@@ -148,6 +149,21 @@ class OwnDataset:
     def relations(self) -> list[str]:
         """Not known beforehand."""
         return []
+
+    @classmethod
+    def planned(cls, definition: spec.Dataset) -> OwnDataset:
+        """Return the dataset that an experiment describes; read its files. Raise SpecError if one cannot be used."""
+        dataset = cls(
+            "none" if definition.adopt else definition.kind,
+            tuple(Path(f) for f in definition.files),
+            tuple(Wanted(name, f.rows, f.model_dump()["columns"]) for name, f in definition.fill.items()),
+            tuple(Path(f) for f in definition.after),
+            Path(definition.dump) if definition.dump else None,
+            1 if definition.scale == "auto" else definition.scale,
+            tuple(definition.setup),
+        )
+        dataset.check()
+        return dataset
 
     def check(self) -> None:
         """Read all files of the dataset.
