@@ -12,7 +12,7 @@ from typing import Any
 from pgdyno._core import Histogram
 from pgdyno.analysis.series import measured
 from pgdyno.message import Name
-from pgdyno.model import Caveat, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
+from pgdyno.model import UNCOUNTED, Caveat, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
 from pgdyno.run.steadiness import regimes_of
 from pgdyno.store import hlog
 from pgdyno.store.reading import latency_of
@@ -121,7 +121,11 @@ def make_run(
         regimes = regimes_of(measured(writer.rows), latency_ns)
         summary = replace(summary_of(mean, intervals * seconds, n, latency, statement), drift=drift, regimes=regimes)
         caveats: list[Caveat] = [Caveat.NO_ONE_LEVEL] if regimes else []
-        writer.finish("finished", summary, caveats, activity={"wal_bytes": 1e6, "rows_updated": 1000.0})
+        merged = hlog.read_merged(
+            writer.folder / "latency.hlog", [r.start_ns for r in writer.rows if r.phase not in UNCOUNTED]
+        )
+        activity = {"wal_bytes": 1e6, "rows_updated": 1000.0}
+        writer.finish("finished", summary, caveats, activity=activity, merged=merged)
     return run.path
 
 

@@ -38,6 +38,11 @@ impl Histogram {
         self.inner.merge(&other.inner);
     }
 
+    /// Returns the histogram without the values of another one, all of which this one has.
+    fn without(&self, other: &Histogram) -> Histogram {
+        Histogram { inner: self.inner.without(&other.inner) }
+    }
+
     #[getter]
     fn count(&self) -> u64 {
         self.inner.count()

@@ -76,6 +76,16 @@ impl Histogram {
         self.sum_of_squares += other.sum_of_squares;
     }
 
+    /// Returns the histogram without the values of another one, all of which this one has. Values that it lacks change
+    /// nothing. Mean and deviation are to 3 digits.
+    pub fn without(&self, other: &Histogram) -> Histogram {
+        let used = |h: &Histogram| Used::new(h.buckets().into_iter().map(|(v, n)| (v.0, n)).collect());
+        let rest = used(self).without(&used(other));
+        let (sum, sum_of_squares) = rest.sums();
+        let clipped = self.clipped.saturating_sub(other.clipped);
+        Histogram { inner: None, used: Some(Box::new(rest)), clipped, sum, sum_of_squares }
+    }
+
     /// Returns the number of values added.
     pub fn count(&self) -> u64 {
         self.asked(|h| h.len(), Used::count)
@@ -274,6 +284,12 @@ mod tests {
             x.merge(&y);
             prop_assert_eq!(x.buckets(), z.buckets());
             prop_assert!((x.mean() - z.mean()).abs() < 1e-6);
+            let rest = z.without(&y);
+            let mut alone = Histogram::default();
+            a.iter().for_each(|v| alone.record(Nanos(*v)));
+            prop_assert_eq!((rest.buckets(), rest.count()), (alone.buckets(), alone.count()));
+            prop_assert!((rest.mean() - alone.mean()).abs() <= alone.mean() * 1e-3);
+            prop_assert_eq!(y.without(&z).count(), 0);
             let decoded = Histogram::decode(&z.encode()).unwrap();
             prop_assert_eq!(decoded.buckets(), z.buckets());
             let decoded = Histogram::decode(&z.encode_plain()).unwrap();

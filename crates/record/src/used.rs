@@ -88,6 +88,20 @@ impl Used {
         self.count += other.count;
     }
 
+    /// Returns the values that `other` does not have.
+    pub(crate) fn without(&self, other: &Used) -> Used {
+        let mut theirs = other.buckets.iter().peekable();
+        let mut rest = Vec::with_capacity(self.buckets.len());
+        for &(highest, n) in &self.buckets {
+            while theirs.next_if(|(v, _)| *v < highest).is_some() {}
+            let gone = theirs.next_if(|(v, _)| *v == highest).map_or(0, |(_, n)| *n);
+            if n > gone {
+                rest.push((highest, n - gone));
+            }
+        }
+        Used::new(rest)
+    }
+
     pub(crate) fn buckets(&self) -> &[(u64, u64)] {
         &self.buckets
     }

@@ -20,17 +20,14 @@ from pgdyno.errors import ClusterError, PgdynoError, SpecError, msg
 from pgdyno.interrupt import signals_held
 from pgdyno.message import Name, message
 from pgdyno.model import EventKind, TrialRecord
+from pgdyno.run.sums import Phases, add_up, row_of, tags_of
 from pgdyno.run.trial import (
     ENGINE,
-    Phases,
     PreparedTrial,
     close,
     drawn,
     raised_by,
-    row_of,
     run_when_ready,
-    summary_of,
-    tags_of,
     translated,
     until_steady,
 )
@@ -260,8 +257,8 @@ def _closed(
     activity: dict[str, float],
 ) -> TrialRecord:
     t = side.trial
-    summary = None if result is None else summary_of(side.phases(result.scripts), result)
-    record, _ = close(t.context, t.plan, t.writer, started_at, summary, raised, activity)
+    sums = None if result is None else add_up(side.phases(result.scripts), result)
+    record, _ = close(t.context, t.plan, t.writer, started_at, sums, raised, activity)
     return record
 
 

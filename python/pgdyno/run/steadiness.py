@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
 
-from pgdyno._core import Histogram
 from pgdyno.analysis import series, steady
 from pgdyno.analysis.levels import level_change
 from pgdyno.analysis.series import measured, tps_of
-from pgdyno.model import UNCOUNTED, IntervalRow, Latency, Regimes, TrialSummary
-from pgdyno.store import hlog
-from pgdyno.store.reading import latency_of
+from pgdyno.model import IntervalRow, Regimes, TrialSummary
 
 #: Parts of the usual throughput: from which on an interval is full, and below which it is empty.
 _FULL, _EMPTY = 0.5, 0.1
@@ -24,13 +20,12 @@ _LEAST_LEVEL_S = 2.0
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A summary, and what it stands on where a warm-up was left out."""
+class TrimmedSummary:
+    """A summary without the warm-up; its latencies still cover all intervals."""
 
     summary: TrialSummary
+    #: Intervals that begin before this are a warm-up.
     dropped_until_ns: int = 0
-    #: Histograms by tag, without the warm-up; None: nothing was left out.
-    merged: dict[str, Histogram] | None = None
 
 
 def backlog_of(rows: list[IntervalRow]) -> list[int]:
@@ -98,12 +93,12 @@ def regimes_of(kept: list[IntervalRow], latency_ns: float, *, open_loop: bool = 
 
 
 def without_warmup(
-    summary: TrialSummary, rows: list[IntervalRow], log: Path, *, open_loop: bool = False, may_drop: bool = True
-) -> Kept:
+    summary: TrialSummary, rows: list[IntervalRow], *, open_loop: bool = False, may_drop: bool = True
+) -> TrimmedSummary:
     """Return the summary with the findings of its time series, without a warm-up at the beginning.
 
-    If the beginning was still warm-up, throughput and latencies cover only the time after it. Counts of outcomes still
-    cover the whole measurement, so that no failure is left out. For an open loop, latency and backlog are judged,
+    If the beginning was still warm-up, throughput covers only the time after it. Counts of outcomes still cover the
+    whole measurement, so that no failure is left out. For an open loop, latency and backlog are judged,
     because its throughput is the requested rate.
     """
     kept = measured(rows)
@@ -125,27 +120,15 @@ def without_warmup(
     half = None if regimes is not None else half
     found = replace(summary, steady=judged.steady, drift=judged.drift, regimes=regimes, tps_half_width=half)
     if not head:
-        return Kept(found)
+        return TrimmedSummary(found)
     rest = kept[judged.drop :]
     # Of a duet, without the other side's turns between them.
     seconds = sum(r.end_ns - r.start_ns for r in rest) / 1e9
-    starts = {r.start_ns for r in rows if r.start_ns >= rest[0].start_ns and r.phase not in UNCOUNTED}
-    merged = hlog.read_merged(log, starts)
-    latency = merged.get(hlog.TRANSACTION)
-
-    def rest_of(tag: str, latency: Latency) -> Latency:
-        return latency_of(h) if (h := merged.get(tag)) else latency
-
     cut = replace(
         found,
         tps=sum(r.committed for r in rest) / seconds,
         qps=sum(r.statements for r in rest) / seconds,
         elapsed_s=seconds,
-        latency=latency_of(latency) if latency else summary.latency,
-        statements=[
-            replace(s, latency=rest_of(hlog.statement(i), s.latency)) for i, s in enumerate(summary.statements)
-        ],
-        scripts=[replace(s, latency=rest_of(hlog.script(i), s.latency)) for i, s in enumerate(summary.scripts)],
         warmup_dropped_s=sum(r.end_ns - r.start_ns for r in head) / 1e9,
     )
-    return Kept(cut, rest[0].start_ns, merged)
+    return TrimmedSummary(cut, rest[0].start_ns)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import errno
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from pgdyno import _core, engine
 from pgdyno.analysis import steady
@@ -18,26 +17,23 @@ from pgdyno.errors import ClusterError, LocalError, PgdynoError, SpecError, Targ
 from pgdyno.interrupt import signals_held
 from pgdyno.message import Name, Text, listed, message
 from pgdyno.model import (
-    UNCOUNTED,
     Caveat,
     EventKind,
     IntervalRow,
-    ScriptLatency,
-    StatementLatency,
     TrialPlan,
     TrialRecord,
     TrialSummary,
 )
-from pgdyno.run.certainty import with_half_widths
 from pgdyno.run.replay import Schedule
-from pgdyno.run.steadiness import Kept, without_warmup
+from pgdyno.run.steadiness import TrimmedSummary, without_warmup
 from pgdyno.run.steps import TrialSteps
+from pgdyno.run.sums import Sums, add_up, phases_of, row_of, tags_of
 from pgdyno.run.workers import workers_for_clients
 from pgdyno.run.workloads import compiled, message_of
 from pgdyno.spec.experiment import Run, Tpcc
-from pgdyno.store import hlog
-from pgdyno.store.reading import LOG, latency_of
+from pgdyno.store.reading import LOG
 from pgdyno.store.rundir import TrialWriter, now_text
+from pgdyno.store.summary import summarize
 from pgdyno.stream.events import Happened, IntervalClosed, LoadStarted, WarmupInterval
 from pgdyno.stream.stream import TrialStream
 from pgdyno.units import Quantity
@@ -139,60 +135,6 @@ class _Observer:
         self._context.stream.emit(Happened(EventKind(e.kind), Name(e.text), e.at_ns, e.client), origin=ENGINE)
 
 
-def tags_of(i: _core.Interval, sql: list[int]) -> dict[str, _core.Histogram]:
-    """Return an interval's histograms by tag of the log.
-
-    `sql` holds the numbers of the commands that are SQL statements.
-    """
-    tags = {hlog.TRANSACTION: i.latency, hlog.LAG: i.lag}
-    tags |= {hlog.statement(n): h for n, h in enumerate(_statement_latencies(i, sql))}
-    scripts = i.scripts
-    if len(scripts) > 1:
-        tags |= {hlog.script(n): h for n, h in enumerate(scripts)}
-    return tags
-
-
-def _statement_latencies(i: _core.Interval, sql: list[int]) -> list[_core.Histogram]:
-    """Latencies of the commands that are SQL."""
-    latency = i.command_latency
-    return [latency[n] for n in sql]
-
-
-def row_of(i: _core.Interval, phase: str | None = None) -> IntervalRow:
-    """Return an interval as a row of the time series."""
-    h, failed = i.latency, i.failed
-    p50, p95, p99, p999 = (h.percentile(p) for p in (50.0, 95.0, 99.0, 99.9))
-    return IntervalRow(
-        index=i.index,
-        phase=phase or i.phase,
-        start_ns=i.start_ns,
-        end_ns=i.end_ns,
-        scheduled=i.scheduled,
-        committed=i.committed,
-        failed=sum(failed.values()),
-        skipped=i.skipped,
-        unknown=i.unknown,
-        unfinished=i.unfinished,
-        retried=i.retried,
-        statements=i.statements,
-        lost=i.lost,
-        reconnects=i.reconnects,
-        disconnected=i.disconnected,
-        client_cpu_ns=i.cpu_ns,
-        mean_ns=h.mean,
-        p50_ns=p50,
-        p95_ns=p95,
-        p99_ns=p99,
-        p999_ns=p999,
-        max_ns=h.max,
-        lag_p99_ns=i.lag.percentile(99.0),
-        failed_by_sqlstate=",".join(f"{code}:{n}" for code, n in sorted(failed.items())),
-        client_run_delay_ns=i.run_delay_ns,
-        wakeup_p99_ns=i.wakeup_delay.percentile(99.0),
-        violations=i.violations,
-    )
-
-
 def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
     """Run one trial and return its record, and the exception that ended it early or None.
 
@@ -234,8 +176,8 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
             stopped = e
         # What was measured is whole, whatever stops the run now.
         with signals_held():
-            summary = summarise(result, [text for _, text, _ in trial.scripts])
-            record, raised = close(context, plan, writer, started_at, summary, raised_by(result), did)
+            sums = add_up(phases_of(result, [text for _, text, _ in trial.scripts]), result)
+            record, raised = close(context, plan, writer, started_at, sums, raised_by(result), did)
             return record, raised or stopped
     return _ended(context, plan, writer, started_at, None, raised, {})
 
@@ -334,7 +276,7 @@ def close(
     plan: TrialPlan,
     writer: TrialWriter,
     started_at: str,
-    summary: TrialSummary | None,
+    sums: Sums | None,
     raised: BaseException | None,
     activity: dict[str, float],
 ) -> tuple[TrialRecord, BaseException | None]:
@@ -344,12 +286,12 @@ def close(
     has also failed if the experiment expects rows.
     """
     nothing: Text | None = None
-    if summary is not None and raised is None:
-        if not summary.committed:
-            nothing = _why_nothing(summary, writer.rows)
-        elif context.expect_rows and (idle := next((s for s in summary.statements if s.does_nothing), None)):
+    if sums is not None and raised is None:
+        if not sums.summary.committed:
+            nothing = _why_nothing(sums.summary, writer.rows)
+        elif context.expect_rows and (idle := next((s for s in sums.summary.statements if s.does_nothing), None)):
             nothing = message("error-expect-rows", statement=Name(idle.title[:80]), n=idle.empty)
-    return _ended(context, plan, writer, started_at, summary, raised, activity, nothing)
+    return _ended(context, plan, writer, started_at, sums, raised, activity, nothing)
 
 
 def _why_nothing(summary: TrialSummary, rows: list[IntervalRow]) -> Text:
@@ -367,7 +309,7 @@ def _ended(
     plan: TrialPlan,
     writer: TrialWriter,
     started_at: str,
-    summary: TrialSummary | None,
+    sums: Sums | None,
     raised: BaseException | None,
     activity: dict[str, float],
     nothing: Text | None = None,
@@ -377,20 +319,15 @@ def _ended(
     `nothing` is the reason why the trial has failed although no error ended the run.
     """
     context.stop_collecting()
-    log = writer.folder / LOG
-    kept = (
-        None
-        if summary is None
-        else Kept(summary)
-        if context.is_replay
-        else without_warmup(
-            summary, writer.rows, log, open_loop=context.run.rate is not None, may_drop=not context.run.is_duet
-        )
-    )
-    summary = None
-    if kept is not None:
-        counted = [r for r in writer.rows if r.phase not in UNCOUNTED and r.start_ns >= kept.dropped_until_ns]
-        summary = with_half_widths(kept.summary, counted, log, kept.merged or writer.merged)
+    summary, until, merged = None, 0, None
+    if sums is not None:
+        trimmed = TrimmedSummary(sums.summary)
+        if not context.is_replay:
+            is_open = context.run.rate is not None
+            trimmed = without_warmup(sums.summary, writer.rows, open_loop=is_open, may_drop=not context.run.is_duet)
+        until = trimmed.dropped_until_ns
+        found = summarize(writer.folder / LOG, writer.rows, trimmed.summary, sums.histograms, dropped_until_ns=until)
+        summary, merged = found.summary, found.merged
     failed = nothing is not None or isinstance(raised, Exception)
     state = "failed" if failed else "finished" if raised is None else "interrupted"
     lost = any(r.lost or (r.disconnected and r.phase == "measure") for r in writer.rows)
@@ -399,7 +336,6 @@ def _ended(
     error = nothing
     if error is None and isinstance(raised, Exception):
         error = raised.whole if isinstance(raised, PgdynoError) else Name(str(raised))
-    until, merged = (kept.dropped_until_ns, kept.merged) if kept else (0, None)
     context.stream.close()
     writer.finish(state, summary, caveats, error, activity, dropped_until_ns=until, merged=merged)
     record = TrialRecord(plan, state, started_at, error, summary, caveats, activity, dropped_until_ns=until)
@@ -426,125 +362,6 @@ def translated(e: _core.CoreError | PgdynoError) -> PgdynoError:
     if isinstance(e, _core.ConnectError):
         return TargetError(text, remedy_for(text, e.sqlstate))
     return LocalError(text) if e.kind in ("limit", "system") else TrialError(text)
-
-
-@dataclass
-class Phases:
-    """Data from which a trial's summary is computed: its intervals, added up by phase."""
-
-    elapsed_ns: int
-    measured: _core.Interval | None
-    drain: _core.Interval | None
-    #: Before the measurement.
-    before: _core.Interval | None
-    commands: list[_core.Command]
-    #: The names of all scripts; the texts of the trial's own, of which the first has the number `first`.
-    scripts: list[str]
-    texts: list[str]
-    first: int = 0
-
-
-def summarise(result: _core.RunResult, texts: list[str]) -> TrialSummary | None:
-    """Return a trial's figures; `texts` are the texts of its scripts."""
-    measured, drain, warmup = (result.phase(name) for name in ("measure", "drain", "warmup"))
-    phases = Phases(result.elapsed_ns, measured, drain, warmup, result.commands, result.scripts, texts)
-    return summary_of(phases, result)
-
-
-def summary_of(phases: Phases, result: _core.RunResult) -> TrialSummary | None:
-    """Return a summary of the phases of a trial.
-
-    Throughput covers the measurement. Latencies cover all transactions that began before its end, including those that
-    the drain waited for. The result would look too good without the slowest ones.
-    """
-    measured, drain = phases.measured, phases.drain
-    if measured is None or phases.elapsed_ns == 0:
-        return None
-    elapsed_s = phases.elapsed_ns / 1e9
-    sql = [n for n, c in enumerate(phases.commands) if c.is_sql]
-    latency, statements, scripts = measured.latency, _statement_latencies(measured, sql), measured.scripts
-    counted: list[Any] = [measured]
-    if drain is not None:
-        counted.append(drain)
-        latency.merge(drain.latency)
-        for mine, theirs in zip(
-            [*statements, *scripts], [*_statement_latencies(drain, sql), *drain.scripts], strict=True
-        ):
-            mine.merge(theirs)
-    failed: dict[str, int] = {}
-    for part in counted:
-        for code, n in part.failed.items():
-            failed[code] = failed.get(code, 0) + n
-
-    def total(name: str) -> int:
-        return sum(getattr(part, name) for part in counted)
-
-    # What became due in the warm-up and ended in the measurement is counted with the measurement's ends.
-    carried = phases.before.balance if phases.before is not None else 0
-    names = phases.scripts
-    titles = statement_names(phases)
-    may_find_nothing = [bool(found) for found in _comments_above(phases, _NOTHING)]
-    empty = [sum(counts) for counts in zip(*(part.command_empty for part in counted), strict=True)]
-    return TrialSummary(
-        tps=measured.committed / elapsed_s,
-        qps=measured.statements / elapsed_s,
-        elapsed_s=elapsed_s,
-        scheduled=total("scheduled") + carried,
-        committed=total("committed"),
-        failed=failed,
-        skipped=total("skipped"),
-        unknown=total("unknown"),
-        unfinished=total("unfinished"),
-        lost=total("lost"),
-        reconnects=total("reconnects"),
-        client_cpu_share=measured.busiest_cpu_ns / phases.elapsed_ns,
-        client_delay_share=measured.most_delayed_ns / phases.elapsed_ns,
-        client_busy_share=measured.least_rest_ns / phases.elapsed_ns,
-        wakeup_p99_ns=measured.wakeup_delay.percentile(99.0),
-        driver=result.driver,
-        violations=total("violations"),
-        connect_s=result.connect_ns / 1e9,
-        latency=latency_of(latency),
-        statements=[
-            StatementLatency(names[c.script], c.line, c.sql, latency_of(h), titles[n], empty[n], may_find_nothing[n])
-            for n, c, h in zip(sql, (phases.commands[n] for n in sql), statements, strict=True)
-        ],
-        scripts=[ScriptLatency(names[phases.first + n], latency_of(h)) for n, h in enumerate(scripts)]
-        if len(scripts) > 1
-        else [],
-    )
-
-
-#: Above a statement: how reports call it.
-_NAME = re.compile(r"^\s*--\s*name:\s*(.+?)\s*$", re.IGNORECASE)
-
-
-#: Above a statement: that it finds or changes no row is no mistake.
-_NOTHING = re.compile(r"^\s*--\s*(may find nothing)\b", re.IGNORECASE)
-
-
-def statement_names(phases: Phases) -> list[str]:
-    """Return the name of each command from a comment above it, e.g. `-- name: place an order`.
-
-    Most commands have no such comment, and their name is empty.
-    """
-    return _comments_above(phases, _NAME)
-
-
-def _comments_above(phases: Phases, pattern: re.Pattern[str]) -> list[str]:
-    """Return the text of the comment above each command, or an empty string if there is none."""
-    found = []
-    comments = [
-        {n: m[1] for n, line in enumerate(text.splitlines(), 1) if (m := pattern.match(line))} for text in phases.texts
-    ]
-    before = (-1, 0)
-    for c in phases.commands:
-        after = before[1] if before[0] == c.script else 0
-        # Several on a line, or in between, are of one statement: the last holds.
-        named = [name for line, name in comments[c.script - phases.first].items() if after <= line < c.line]
-        found.append(named[-1] if named else "")
-        before = (c.script, c.line)
-    return found
 
 
 def _caveats(run: Run, summary: TrialSummary | None, state: str, *, lost: bool, shared: bool) -> list[Caveat]:

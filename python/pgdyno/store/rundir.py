@@ -27,7 +27,7 @@ from pgdyno import home
 from pgdyno._core import Histogram
 from pgdyno.errors import LocalError, RefusedError, msg
 from pgdyno.message import Text
-from pgdyno.model import UNCOUNTED, Caveat, IntervalRow, TrialPlan, TrialSummary
+from pgdyno.model import Caveat, IntervalRow, TrialPlan, TrialSummary
 from pgdyno.store import hlog, manifest, texts
 from pgdyno.store.manifest import FILE, SCHEMA, Manifest, explained
 from pgdyno.store.reading import EVENTS, INTERVALS, LINES, LOG, MERGED, TRIAL, TrialFile
@@ -183,8 +183,6 @@ class TrialWriter:
         self._started_at = now_text()
         self._start_ns = 0
         self._rows: list[IntervalRow] = []
-        #: By tag, all intervals but the warm-up's together.
-        self._merged: dict[str, Histogram] = {}
         #: Held by whoever writes: events and samples come from several threads, some of which may outlast the trial.
         self._lock = threading.Lock()
         self._is_closed = False
@@ -206,11 +204,6 @@ class TrialWriter:
         """The intervals so far."""
         return self._rows
 
-    @property
-    def merged(self) -> dict[str, Histogram]:
-        """Histograms recorded so far, by tag, without those of the warm-up."""
-        return self._merged
-
     def start(self, start_ns: int) -> None:
         """All clients are connected; the run begins."""
         self._start_ns = start_ns
@@ -225,8 +218,6 @@ class TrialWriter:
             for tag, h in histograms.items():
                 if h.count:
                     self._latency.write(hlog.line(tag, row.start_ns, row.end_ns, h))
-                    if row.phase not in UNCOUNTED:
-                        self._merged.setdefault(tag, Histogram()).merge(h)
         self._rows.append(row)
 
     def event(self, at_ns: int, kind: str, text: Text, client: int | None = None) -> None:
@@ -265,8 +256,8 @@ class TrialWriter:
     ) -> None:
         """Close the trial as finished, failed or interrupted.
 
-        Intervals that began before `dropped_until_ns` turned out to be warm-up. `merged` holds the histograms without
-        them.
+        Intervals that began before `dropped_until_ns` turned out to be warm-up. `merged` holds the histograms of what
+        counts by tag; None leaves them to whoever reads the log.
         """
         self._rows = [
             replace(r, phase="dropped") if r.phase == "measure" and r.start_ns < dropped_until_ns else r
@@ -289,7 +280,8 @@ class TrialWriter:
                 home.sync(self.folder)
                 (self.folder / LINES).unlink(missing_ok=True)
             self._samples.finish()
-        replace_file(self.folder / MERGED, hlog.merged_lines(self._merged if merged is None else merged))
+        if merged is not None:
+            replace_file(self.folder / MERGED, hlog.merged_lines(merged))
         self._write_state(state, summary, caveats, error, activity)
 
     def _write_state(

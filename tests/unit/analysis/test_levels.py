@@ -67,7 +67,7 @@ def test_a_fall_is_no_warm_up_and_a_rise_is() -> None:
 
     def judged(rates: list[float]):  # type: ignore[no-untyped-def]
         rows = [row(i, 1.0, rate, 200_000) for i, rate in enumerate(rates)]
-        return without_warmup(trial(rows), rows, Path("none.hlog")).summary
+        return without_warmup(trial(rows), rows).summary
 
     fell = judged([3000 + rng.gauss(0, 50) for _ in range(6)] + [6 + rng.gauss(0, 0.5) for _ in range(24)])
     assert fell.warmup_dropped_s == 0 and fell.tps_half_width is None

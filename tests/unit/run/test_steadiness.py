@@ -85,13 +85,13 @@ def test_a_stall_is_no_warm_up_of_an_open_loop() -> None:
             rows = open_loop(latency, [1000] * 60, 1000)
             rows[at] = replace(rows[at], committed=300)
             rows[at + 1] = replace(rows[at + 1], committed=1700)
-            found = without_warmup(trial(rows), rows, Path("none.hlog"), open_loop=True).summary
+            found = without_warmup(trial(rows), rows, open_loop=True).summary
             assert found.warmup_dropped_s == 0 and found.steady is not False, (at, seed)
     # A true warm-up is still found.
     rng = random.Random(1)
     slow = [(2 + 20 * math.exp(-i / 4)) * math.exp(rng.gauss(0, 0.05)) for i in range(60)]
     rows = open_loop(slow, [1000] * 60, 1000)
-    assert without_warmup(trial(rows), rows, Path("none.hlog"), open_loop=True).summary.warmup_dropped_s >= 5
+    assert without_warmup(trial(rows), rows, open_loop=True).summary.warmup_dropped_s >= 5
 
 
 def test_at_a_low_rate_intervals_without_arrivals_say_nothing() -> None:
@@ -103,7 +103,7 @@ def test_at_a_low_rate_intervals_without_arrivals_say_nothing() -> None:
             replace(row(i, 1.0, int(n), round(2e6 * math.exp(rng.normal(0, 0.3)))), scheduled=int(n))
             for i, n in enumerate(due)
         ]
-        found = without_warmup(trial(rows), rows, Path("none.hlog"), open_loop=True).summary
+        found = without_warmup(trial(rows), rows, open_loop=True).summary
         unsteady += found.steady is False
         dropped += found.warmup_dropped_s > 0
     assert unsteady <= 3 and dropped <= 3
@@ -114,14 +114,14 @@ def test_an_outage_in_the_head_belongs_to_the_figure_and_to_its_interval(tmp_pat
     rates = [0.0] * 8 + [1000 + rng.gauss(0, 10) for _ in range(52)]
     rows = [row(i, 1.0, rate, 200_000) for i, rate in enumerate(rates)]
     rows[3] = IntervalRow(**{**vars(rows[3]), "lost": 4})
-    found = without_warmup(trial(rows), rows, tmp_path / "none.hlog").summary
+    found = without_warmup(trial(rows), rows).summary
     mean = sum(rates) / len(rates)
     assert found.warmup_dropped_s == 0 and math.isclose(found.tps, mean, rel_tol=1e-3)
     # The calm part alone would give +-3 of 867 TPS; the figure is of all of it.
     assert found.tps_half_width is None or found.tps_half_width > 50
     # Without the loss it is a warm-up, and both are of the rest.
     calm = [row(i, 1.0, rate, 200_000) for i, rate in enumerate(rates)]
-    found = without_warmup(trial(calm), calm, tmp_path / "none.hlog").summary
+    found = without_warmup(trial(calm), calm).summary
     assert found.warmup_dropped_s >= 8 and found.tps > 990
 
 
@@ -226,7 +226,7 @@ def test_a_stall_is_no_warm_up_of_a_closed_loop() -> None:
         rng = random.Random(len(stall))
         rates = [0.0 if i in stall else 1000 + rng.gauss(0, 10) for i in range(60)]
         rows = [row(i, 1.0, rate, 200_000) for i, rate in enumerate(rates)]
-        found = without_warmup(trial(rows), rows, Path("none.hlog")).summary
+        found = without_warmup(trial(rows), rows).summary
         assert found.warmup_dropped_s == 0 and found.steady is not False, stall
         assert math.isclose(found.tps, sum(rates) / 60, rel_tol=1e-3), stall
     # What grows into its level is one, whether from nothing or from half.
@@ -234,4 +234,4 @@ def test_a_stall_is_no_warm_up_of_a_closed_loop() -> None:
         rng = random.Random(1)
         rates = [*slow, *(1000 + rng.gauss(0, 10) for _ in range(60 - len(slow)))]
         rows = [row(i, 1.0, rate, 200_000) for i, rate in enumerate(rates)]
-        assert without_warmup(trial(rows), rows, Path("none.hlog")).summary.warmup_dropped_s >= 10
+        assert without_warmup(trial(rows), rows).summary.warmup_dropped_s >= 10

@@ -1,4 +1,4 @@
-"""How sure a trial's latencies are."""
+"""Summary of a trial from its log: sums, without a warm-up, and how certain its latencies are."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from pgdyno._core import Histogram
 from pgdyno.analysis.quantiles import mean_half_width, mean_half_width_over, quantile_band
 from pgdyno.analysis.spread import student_975
 from pgdyno.model import StatementLatency, TrialSummary
-from pgdyno.run.certainty import with_half_widths
 from pgdyno.store import hlog
 from pgdyno.store.reading import latency_of
+from pgdyno.store.summary import summarize
 from scipy import stats
 
 from tests.support import synthetic
@@ -113,7 +113,7 @@ def log_of(path: Path, intervals: int) -> tuple[list[synthetic.IntervalRow], dic
 def test_a_trials_log_says_how_sure_it_is(tmp_path: Path) -> None:
     rows, merged = log_of(tmp_path / "latency.hlog", 40)
     summary = summary_of(merged[hlog.TRANSACTION], merged[hlog.statement(0)])
-    sure = with_half_widths(summary, rows, tmp_path / "latency.hlog", merged)
+    sure = summarize(tmp_path / "latency.hlog", rows, summary, merged).summary
     for latency in (sure.latency, sure.statements[0].latency):
         assert latency.half_widths.keys() >= {"mean_ns", "p50_ns", "p95_ns", "p99_ns"}
         # Lognormal with sigma 0.3, 39 intervals of 200; how alike neighbours are is known only roughly from so few.
@@ -127,9 +127,9 @@ def test_a_trials_log_says_how_sure_it_is(tmp_path: Path) -> None:
 def test_a_log_that_is_gone_or_short_says_nothing(tmp_path: Path) -> None:
     rows, merged = log_of(tmp_path / "latency.hlog", 20)
     summary = summary_of(merged[hlog.TRANSACTION], merged[hlog.statement(0)])
-    assert with_half_widths(summary, rows, tmp_path / "latency.hlog", merged).latency.half_widths == {}
-    assert with_half_widths(summary, rows, tmp_path / "none", merged).latency.half_widths == {}
-    assert with_half_widths(summary, [], tmp_path / "latency.hlog", merged) == summary
+    assert summarize(tmp_path / "latency.hlog", rows, summary, merged).summary.latency.half_widths == {}
+    assert summarize(tmp_path / "none", rows, summary, merged).summary.latency.half_widths == {}
+    assert summarize(tmp_path / "latency.hlog", [], summary, merged).summary == summary
 
 
 @pytest.mark.parametrize("wrong", ["queue shrinks", "skipped", "unfinished"])
@@ -142,7 +142,7 @@ def test_what_is_not_steady_has_no_interval(tmp_path: Path, wrong: str) -> None:
         rows = [replace(r, mean_ns=200_000 * (40 - r.index) * slow[r.phase]) for r in rows]
     summary = summary_of(merged[hlog.TRANSACTION], merged[hlog.statement(0)])
     summary = replace(summary, **({} if wrong == "queue shrinks" else {wrong: 5}))
-    assert with_half_widths(summary, rows, tmp_path / "latency.hlog", merged) == summary
+    assert summarize(tmp_path / "latency.hlog", rows, summary, merged).summary == summary
 
 
 def test_equal_percentiles_are_not_certain(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_equal_percentiles_are_not_certain(tmp_path: Path) -> None:
             merged[hlog.TRANSACTION].merge(h)
             out.write(hlog.line(hlog.TRANSACTION, row.start_ns, row.end_ns, h))
     summary = summary_of(merged[hlog.TRANSACTION], Histogram())
-    found = with_half_widths(summary, rows, tmp_path / "latency.hlog", merged).latency
+    found = summarize(tmp_path / "latency.hlog", rows, summary, merged).summary.latency
     assert all(width >= 50 for name, width in found.half_widths.items() if name != "mean_ns")
 
 
@@ -164,7 +164,33 @@ def test_a_slow_drain_is_no_trend(tmp_path: Path) -> None:
     rows, merged = log_of(tmp_path / "latency.hlog", 40)
     rows[-1] = replace(rows[-1], mean_ns=100 * rows[0].mean_ns)
     summary = summary_of(merged[hlog.TRANSACTION], merged[hlog.statement(0)])
-    assert with_half_widths(summary, rows, tmp_path / "latency.hlog", merged).latency.half_widths
+    assert summarize(tmp_path / "latency.hlog", rows, summary, merged).summary.latency.half_widths
+
+
+def test_a_warm_up_that_is_dropped_leaves_what_the_rest_alone_would_give(tmp_path: Path) -> None:
+    """One reading of the log gives the sums, percentiles and intervals of a trial that began later."""
+    rng, log = random.Random(5), tmp_path / "latency.hlog"
+    rows = [synthetic.row(i, 1.0, 200, 1) for i in range(60)]
+    whole, rest = Histogram(), Histogram()
+    with log.open("w") as out:
+        out.write(hlog.header(0))
+        for i, row in enumerate(rows):
+            h = synthetic.histogram(900_000 if i < 8 else 200_000, rng)
+            out.write(hlog.line(hlog.TRANSACTION, row.start_ns, row.end_ns, h))
+            out.write(hlog.line("staleness-s1", row.start_ns, row.end_ns, h))
+            whole.merge(h)
+            if i >= 8:
+                rest.merge(h)
+    sums = {hlog.TRANSACTION: whole}
+    cut = summarize(log, rows, summary_of(whole, Histogram()), sums, dropped_until_ns=rows[8].start_ns)
+    alone = summarize(log, rows[8:], summary_of(rest, Histogram()), {hlog.TRANSACTION: rest})
+    assert cut.summary.latency.percentiles() == alone.summary.latency.percentiles()
+    assert cut.summary.latency.half_widths == alone.summary.latency.half_widths != {}
+    assert {tag: h.buckets() for tag, h in cut.merged.items()} == {
+        hlog.TRANSACTION: rest.buckets(),
+        "staleness-s1": rest.buckets(),
+    }
+    assert whole.count > rest.count, "the engine's sum stays as it is"
 
 
 @given(
