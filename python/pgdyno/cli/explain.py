@@ -49,7 +49,7 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, lan
     out, say = console.output(), i18n.writer(lang)
     most = None if every or workload is not None or clients is not None else 4
     shown = chosen if most is None else findings.fastest(chosen)[:most]
-    told = findings.explained(found, shown, None)
+    told = findings.explained(run, shown)
     looked_for = len(every_cause()) - len({n.cause for n in not_judged})
     for g, e in zip(shown, told, strict=True):
         out.print(RichText(say(e.title), style="bold"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,8 +65,8 @@ class Overrides:
     scale: int | None = None
     shrink: float | None = None
     #: --set and --vary, as NAME=VALUES.
-    fixed: Sequence[str] = ()
-    varied: Sequence[str] = ()
+    fixed: tuple[str, ...] = ()
+    varied: tuple[str, ...] = ()
 
     def apply(self, experiment: Experiment) -> tuple[Experiment, list[Change]]:
         """Return the experiment with these values, validated once, and the changes that --shrink made.
@@ -74,6 +74,8 @@ class Overrides:
         Raise SpecError, which names the option, if a value is not valid. Raise UsageError if options contradict each
         other.
         """
+        if self == Overrides():
+            return experiment, []
         run, axes = dict(self.run), {**self.axes, **vary.axes_of(experiment, self.fixed, self.varied)}
         data, changes = experiment.model_dump(), list[Change]()
         if self.shrink is not None:
@@ -151,7 +153,7 @@ def run_overrides(request: RunRequest) -> Overrides:
     )
     return Overrides(
         run=run, axes=axes, scale=request.scale, shrink=request.shrink,
-        fixed=request.set_ or [], varied=request.vary or [],
+        fixed=tuple(request.set_ or ()), varied=tuple(request.vary or ()),
     )  # fmt: skip
 
 

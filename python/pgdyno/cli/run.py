@@ -32,7 +32,8 @@ def localized(outcome: Outcome, lang: str) -> tuple[Outcome, View]:
     assert outcome.analysis is not None
     if outcome.view is not None and lang == outcome.view.lang:
         return outcome, outcome.view
-    v = view.build(outcome.analysis, lang=lang)
+    built = outcome.view
+    v = view.build(outcome.analysis, lang=lang) if built is None else view.localized(built, outcome.analysis, lang)
     if outcome.path is not None and outcome.reports:
         outcome = replace(outcome, reports=write.write(v, rundir.RunDirectory(outcome.path).write_text))
     return outcome, v

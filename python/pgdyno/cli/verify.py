@@ -25,7 +25,7 @@ from pgdyno.interrupt import signals_raise
 from pgdyno.judge.groups import Group
 from pgdyno.load.own import dump
 from pgdyno.message import Message, Name, message
-from pgdyno.report import findings
+from pgdyno.report import findings, names
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run import verify
 from pgdyno.run.verify import Outcome, Verification, Verified
@@ -84,7 +84,7 @@ def main(request: VerifyRequest) -> int:
         )
         return exit_code
     out = console.output()
-    out.print(Text(say(findings.explained([], [group], None)[0].title), style="bold"))
+    out.print(Text(say(names.configuration(group)), style="bold"))
     if not results:
         out.print(say(message("verify-none")))
         return EXIT_OK

@@ -90,27 +90,13 @@ class Group:
         return half / summary.tps if half is not None and summary and summary.tps else None
 
 
-def latency_half_width(pooled: Latency, name: str, single: Latency | None = None) -> float | None:
+def latency_half_width(pooled: Latency, name: str) -> float | None:
     """Return half the width of a latency's 95% confidence interval, as a share of the latency.
 
-    The interval is that of pooled repetitions. For a `single` repetition it comes from within that repetition.
+    The interval is that of pooled repetitions; of a single repetition, that from within it.
     """
-    half = (single or pooled).half_widths.get(name)
-    value = getattr(single or pooled, name)
+    half, value = pooled.half_widths.get(name), getattr(pooled, name)
     return half / value if half is not None and value else None
-
-
-def single_latency(g: Group, statement: int | None = None, script: int | None = None) -> Latency | None:
-    """Return the latency of a group's only repetition, or None if there are several.
-
-    The latency is that of transactions, of a statement, or of a script.
-    """
-    found = [t.summary for t in g.trials if t.summary]
-    if len(found) != 1:
-        return None
-    if script is not None:
-        return found[0].scripts[script].latency
-    return found[0].latency if statement is None else found[0].statements[statement].latency
 
 
 def groups_of(data: RunData) -> list[Group]:

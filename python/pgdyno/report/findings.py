@@ -21,7 +21,7 @@ from pgdyno.store.reading import RunData
 from pgdyno.units import Quantity
 
 #: Configurations whose findings are told one by one; the table has all.
-_SOME = 4
+SHOWN = 4
 #: Findings of a configuration shown at once.
 _CARDS = 3
 #: Of a cost, the part from which on a trouble is in the answer.
@@ -34,24 +34,55 @@ _PAIRS = 2
 class FindingText:
     """A finding as a report shows it."""
 
-    cause: str
-    sentence: Message
-    #: How much it costs, and how sure that is.
-    cost: Message
-    #: Figures that support it; None: there are none.
-    facts: Text | None
-    remedy: Message
-    #: What it is to the others of its configuration.
-    role: Message
-    #: Cost in percent, 0 to 100, for a bar.
-    percent: int
-    #: Changes that can be carried out.
-    actions: list[Action] = field(default_factory=list)
+    finding: Finding
+
+    @property
+    def cause(self) -> str:
+        """The cause's id."""
+        return self.finding.cause
 
     @property
     def title(self) -> Message:
         """The name of the cause."""
         return message(f"cause-{self.cause}")
+
+    @property
+    def sentence(self) -> Message:
+        """The finding itself."""
+        return self.finding.message
+
+    @property
+    def cost(self) -> Message:
+        """The part of the time that it costs, with its confidence."""
+        confidence = message(f"confidence-{self.finding.confidence.value}")
+        return message("finding-cost", share=self.finding.cost, whole=self.finding.whole, confidence=confidence)
+
+    @property
+    def facts(self) -> Text | None:
+        """Figures that support it, or None if there are none."""
+        found = [message("finding-fact", name=x.title, figure=x.quantity) for x in self.finding.facts]
+        return listed(found, "semicolon") if found else None
+
+    @property
+    def remedy(self) -> Message:
+        """Advice on it."""
+        return self.finding.advice
+
+    @property
+    def role(self) -> Message:
+        """The limit, a further limit, or a trouble: what it is to the others of its configuration."""
+        return _role(self.finding)
+
+    @property
+    def percent(self) -> int:
+        """Cost in percent, 0 to 100, for a bar."""
+        mean = self.finding.cost.mean
+        return round(100 * min(max(mean, 0.0), 1.0)) if math.isfinite(mean) else 0
+
+    @property
+    def actions(self) -> list[Action]:
+        """Changes that `verify` can make."""
+        return self.finding.actions
 
     @property
     def about(self) -> list[tuple[Message | None, Message]]:
@@ -85,25 +116,12 @@ class Explained:
         return counted("more-findings", len(self.others))
 
 
-def _key(f: Finding | Group) -> tuple[object, ...]:
-    return (f.workload, f.hot_set, f.clients, *f.varied.items())
-
-
-def explained(found: Sequence[Finding], groups: Sequence[Group], most: int | None = _SOME) -> list[Explained]:
-    """Return the findings of selected configurations.
-
-    Of each workload, and of each value of the other varied axes, the fastest configuration is selected. `most` limits
-    their number; None means all configurations.
-    """
-    chosen = list(groups) if most is None else fastest(groups)[:most]
-    by_key: dict[tuple[object, ...], list[Finding]] = {}
-    for f in found:
-        by_key.setdefault(_key(f), []).append(f)
-    for own in by_key.values():
-        own.sort(key=lambda f: not f.is_largest)
+def explained(run: RunAnalysis, groups: Sequence[Group]) -> list[Explained]:
+    """Return the findings of some configurations, the largest first."""
+    found = [sorted(run.diagnosis_of(g).findings, key=lambda f: not f.is_largest) for g in groups]
     return [
-        Explained(names.configuration(g), [finding_message(f) for f in by_key.get(_key(g), [])], f"{n}-")
-        for n, g in enumerate(chosen, 1)
+        Explained(names.configuration(g), [FindingText(f) for f in own], f"{n}-")
+        for n, (g, own) in enumerate(zip(groups, found, strict=True), 1)
     ]
 
 
@@ -117,15 +135,6 @@ def fastest(groups: Sequence[Group]) -> list[Group]:
     return list(best.values())
 
 
-def finding_message(f: Finding) -> FindingText:
-    """Return a finding as reports show it."""
-    confidence = message(f"confidence-{f.confidence.value}")
-    cost = message("finding-cost", share=f.cost, whole=f.whole, confidence=confidence)
-    facts = listed([message("finding-fact", name=x.title, figure=x.quantity) for x in f.facts], "semicolon")
-    percent = round(100 * min(max(f.cost.mean, 0.0), 1.0)) if math.isfinite(f.cost.mean) else 0
-    return FindingText(f.cause, f.message, cost, facts if f.facts else None, f.advice, _role(f), percent, f.actions)
-
-
 def _role(f: Finding) -> Message:
     """One limit a configuration: the largest part; other limits come beside it."""
     if f.is_largest:
@@ -133,7 +142,7 @@ def _role(f: Finding) -> Message:
     return message("role-also") if f.kind is Kind.LIMIT else message("role-trouble")
 
 
-def sentences(found: Sequence[Finding], groups: Sequence[Group]) -> list[Text]:
+def sentences(run: RunAnalysis, groups: Sequence[Group]) -> list[Text]:
     """Return what limits the fastest configurations, in sentences for the answer.
 
     The answer covers at most two configurations. Each reports the cause with the largest share, and the largest
@@ -141,7 +150,7 @@ def sentences(found: Sequence[Finding], groups: Sequence[Group]) -> list[Text]:
     """
     out: list[Text] = []
     for g in fastest(groups)[:2]:
-        own = [f for f in found if _key(f) == _key(g) and math.isfinite(f.cost.mean)]
+        own = [f for f in run.diagnosis_of(g).findings if math.isfinite(f.cost.mean)]
         largest = [f for f in own if f.is_largest]
         troubles = [f for f in own if f.kind is Kind.TROUBLE and not f.is_largest and f.cost.mean >= _WORTH_MENDING]
         sure = [f for f in troubles if f.confidence is not Confidence.LOW]
@@ -151,10 +160,10 @@ def sentences(found: Sequence[Finding], groups: Sequence[Group]) -> list[Text]:
     return out
 
 
-def why_they_differ(a: Observed, b: Observed, label: str = "") -> Message | None:
+def why_they_differ(a: Observed, b: Observed) -> Message | None:
     """Return a sentence on how the time of a transaction changed between A and B.
 
-    Return None if the collected data do not explain the difference. `label` names the pair.
+    Return None if the collected data do not explain the difference.
     """
     states = [_moved(m) for m in difference.moved(a, b)]
     uses = [_used(u) for u in difference.used(a, b)]
@@ -163,8 +172,6 @@ def why_they_differ(a: Observed, b: Observed, label: str = "") -> Message | None
     shown = listed(states, "list") if states else message("why-no-state")
     behind = message("why-uses", uses=listed(uses, "list")) if uses else None
     before, after = Quantity(a.latency_ns, "ns"), Quantity(b.latency_ns, "ns")
-    if label:
-        return message("why-of", label=Name(label), states=shown, a=before, b=after, uses=behind)
     return message("why", states=shown, a=before, b=after, uses=behind)
 
 
@@ -195,11 +202,13 @@ def comparison_reasons(
     for r in rows:
         if _differs(r.comparison):
             first.setdefault(id(r.pair), r)
-    chosen = [(r, left.observed(r.pair.a.trials), right.observed(r.pair.b.trials)) for r in list(first.values())[:most]]
-    found = [(r, a, b) for r, a, b in chosen if why_they_differ(a, b)]
+    chosen = list(first.values())[:most]
+    reasons = [(r, why_they_differ(left.observed(r.pair.a.trials), right.observed(r.pair.b.trials))) for r in chosen]
+    found = [(r, why) for r, why in reasons if why is not None]
+    if len(found) < 2:
+        return found
     # With several reasons, each names its pair.
-    reasons = [(r, why_they_differ(a, b, r.pair.label if len(found) > 1 else "")) for r, a, b in found]
-    return [(r, why) for r, why in reasons if why is not None]
+    return [(r, Message("why-of", {**why.args, "label": Name(r.pair.label)})) for r, why in found]
 
 
 def _differs(c: Comparison) -> bool:

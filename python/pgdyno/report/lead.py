@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pgdyno.analysis.compare import Verdict
-from pgdyno.diagnosis.finding import Finding
 from pgdyno.figures import PERCENTILES, is_known
 from pgdyno.judge.compared import Row
-from pgdyno.judge.groups import Group, latency_half_width, single_latency
+from pgdyno.judge.groups import Group, latency_half_width
 from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.report import names, tpcc, verdicts
 from pgdyno.report.charts import Chart
@@ -152,7 +151,7 @@ def _tail(run: RunAnalysis, g: Group) -> Tile:
         return Tile(
             message("tile-p99"), message("not-known"), listed([message("tile-too-few"), where]), "wide", "latency"
         )
-    half = latency_half_width(pooled, PERCENTILES[2].column, single_latency(g))
+    half = latency_half_width(pooled, PERCENTILES[2].column)
     sure = message("tile-half", half=Quantity(half, "half-width")) if half is not None else None
     p50 = message("tile-p50", p50=Quantity(pooled.p50_ns, "latency"))
     return Tile(
@@ -163,8 +162,7 @@ def _tail(run: RunAnalysis, g: Group) -> Tile:
 
 def _limit(run: RunAnalysis, g: Group) -> Tile:
     """Return the largest part of the clients' time, by the cause's title."""
-    same = (g.workload, g.hot_set, g.clients, tuple(g.varied.items()))
-    own = [f for f in run.diagnosis.findings if _place(f) == same and f.is_largest and math.isfinite(f.cost.mean)]
+    own = [f for f in run.diagnosis_of(g).findings if f.is_largest and math.isfinite(f.cost.mean)]
     where = names.configuration(g)
     if not own:
         return Tile(
@@ -177,10 +175,6 @@ def _limit(run: RunAnalysis, g: Group) -> Tile:
     label = message("tile-limit") if own[0].is_limited else message("tile-largest")
     note = message("tile-share", share=own[0].cost, whole=own[0].whole)
     return Tile(label, message(f"cause-{own[0].cause}"), listed([note, where]), section="why")
-
-
-def _place(f: Finding) -> tuple[object, ...]:
-    return (f.workload, f.hot_set, f.clients, tuple(f.varied.items()))
 
 
 def _caveats(caveats: Sequence[CaveatText]) -> Tile:

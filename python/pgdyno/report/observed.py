@@ -43,7 +43,7 @@ def answer(run: RunAnalysis) -> ObservedAnswer | None:
     g = run.groups[0]
     e = run.observed(g.trials)
     diagnosis = run.diagnosis_of(g)
-    explained = findings.explained(diagnosis.findings, [g], None)[0]
+    explained = findings.explained(run, [g])[0]
     gaps = [*run.data.manifest.gaps, *(x.text for x in e.events(EventKind.NOT_RECORDED))]
     all_parts = parts.parts(e)
     ruled_out = [

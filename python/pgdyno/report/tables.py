@@ -8,7 +8,7 @@ from pathlib import PurePath
 from pgdyno.analysis.series import measured, tps_of
 from pgdyno.analysis.spread import Estimate
 from pgdyno.figures import MEAN, PERCENTILES, TPS, Figure, is_known
-from pgdyno.judge.groups import Group, latency_half_width, single_latency, variant_column
+from pgdyno.judge.groups import Group, latency_half_width, variant_column
 from pgdyno.message import Message, Name, Text, message
 from pgdyno.model import Latency, TrialRecord
 from pgdyno.report import heading
@@ -166,8 +166,8 @@ def detail(run: RunAnalysis) -> Table:
     rows, variants = [], has_variants(run.groups)
     for g in run.groups:
         tps = g.over("tps")
-        pooled, alone = run.data.pooled[g.key], single_latency(g)
-        widths = [latency_half_width(pooled, f.column, alone) for f in PERCENTILES]
+        pooled = run.data.pooled[g.key]
+        widths = [latency_half_width(pooled, f.column) for f in PERCENTILES]
         rows.append(
             [
                 *labels(g, variants=variants),
@@ -287,10 +287,9 @@ def scripts(run: RunAnalysis) -> Table:
         found = run.data.pooled_scripts[g.key]
         whole = sum(s.latency.count for s in found)
         tps = g.over("tps").mean
-        for n, s in enumerate(found):
+        for s in found:
             part = s.latency.count / whole if whole else 0.0
-            alone = single_latency(g, script=n)
-            widths = [latency_half_width(s.latency, f.column, alone) for f in PERCENTILES]
+            widths = [latency_half_width(s.latency, f.column) for f in PERCENTILES]
             figures = [part, tps * part, *latencies(s.latency, PERCENTILES, g.mixed), *widths]
             rows.append(
                 [*labels(g, variants=variants), *cells([PurePath(s.name).name]), *all_linked(figures, g.trials)]
@@ -347,9 +346,8 @@ def statements(run: RunAnalysis) -> Table:
             break
         found = run.data.pooled_statements[g.key]
         sizes.append((g, len(found)))
-        for n, s in enumerate(found):
-            alone = single_latency(g, n)
-            widths = [latency_half_width(s.latency, f.column, alone) for f in figures]
+        for s in found:
+            widths = [latency_half_width(s.latency, f.column) for f in figures]
             values = [s.latency.count, *latencies(s.latency, figures, g.mixed), *widths]
             rows.append([*labels(g, variants=variants), *cells([s.title]), *all_linked(values, g.trials)])
     of = label_columns(run.groups)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pgdyno import i18n
-from pgdyno.diagnosis.recorded import Recorded
 from pgdyno.format import printable
 from pgdyno.message import Message, Name, Text, message
 from pgdyno.report import (
@@ -144,7 +143,7 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
         outcomes.trials(data),
     ]
     # Before the heading is made: it names the files that could not be read, of which some are found on the way.
-    pictures = [*_timelines(run, lang), *_charts(run, lang)] if with_charts else []
+    pictures = _pictures(run, lang) if with_charts else []
     answers, headline, reasons, caveats = answered(run), _headline(run), _reasons(run), heading.caveats(data)
     return View(
         title=Name(m.title or m.name, m.title_zh) if m.title or m.name else message("title-run"),
@@ -155,7 +154,7 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
         error=heading.error(data),
         shrunk=[x.message if isinstance(x, Change) else Name(x) for x in m.shrunk],
         caveats=caveats,
-        why=findings.explained(found_causes, groups),
+        why=findings.explained(run, findings.fastest(groups)[: findings.SHOWN]),
         not_judged=[*_judged_in_part(run), *(n.message for n in run.diagnosis.not_judged)],
         tables=[t for t in every if t.cells],
         environment=facts.environment(data),
@@ -168,6 +167,15 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
         tiles=lead.tiles(run, caveats),
         lang=lang,
     )
+
+
+def localized(v: View, run: RunAnalysis, lang: str) -> View:
+    """Return the view of a run in another language: its charts are drawn anew, everything else holds texts as data."""
+    return replace(v, lang=lang, charts=_pictures(run, lang) if v.charts else [])
+
+
+def _pictures(run: RunAnalysis, lang: str) -> list[Chart]:
+    return [*_timelines(run, lang), *_charts(run, lang)]
 
 
 def answered(run: RunAnalysis) -> list[Text]:
@@ -196,9 +204,13 @@ def _alarms(run: RunAnalysis) -> list[Text]:
 
 
 def _reasons(run: RunAnalysis) -> list[Text]:
+    return run.once("reasons", lambda: _found_reasons(run))
+
+
+def _found_reasons(run: RunAnalysis) -> list[Text]:
     rows = run.comparisons.rows if run.data.manifest.capacity is None else []
     pair_ratio = findings.comparison_reasons(run, run, rows)
-    return [*(text for _, text in pair_ratio), *findings.sentences(run.diagnosis.findings, run.groups)]
+    return [*(text for _, text in pair_ratio), *findings.sentences(run, run.groups)]
 
 
 def _headline(run: RunAnalysis) -> list[Text]:
@@ -213,7 +225,7 @@ def _timelines(run: RunAnalysis, lang: str) -> list[Chart]:
     found = []
     for n, g in enumerate(findings.fastest(run.groups)[:_TIMELINES], 1):
         longest = max(g.trials, key=lambda t: t.summary.elapsed_s if t.summary else 0.0)
-        if figure := timeline.chart(Recorded(run.data, longest), i18n.writer(lang)):
+        if figure := timeline.chart(run.observed(g.trials).trials[g.trials.index(longest)], i18n.writer(lang)):
             repetition = longest.plan.repetition
             title = message("chart-timeline", configuration=names.configuration(g), repetition=repetition)
             found.append(Chart(f"timeline-{n}", title, message("chart-timeline-note"), figure))

@@ -97,7 +97,7 @@ class TrialStarter:
             self.experiment.workloads[trial.workload].expect_rows,
             is_replay=schedule is not None,
         )
-        prepared = PreparedTrial(context, trial, scripts, variables, seed, writer, steps, tpcc, rows, schedule)
+        prepared = PreparedTrial(context, trial, scripts, variables, seed, writer, steps, workload, tpcc, rows)
         try:
             steps.before_load()
         except BaseException as e:

@@ -171,7 +171,7 @@ def _typical_latency_s(t: PreparedTrial, plan: engine.Plan) -> float:
     The latency is needed because a slice must hold many transactions.
     """
     own = replace(plan, clients=t.plan.clients, duration_s=_PROBE_S, interval_s=_PROBE_S, seed=t.seed)
-    result = run_when_ready([t.context], t.compiled(), _Nobody(), own)
+    result = run_when_ready([t.context], t.workload, _Nobody(), own)
     if result.raised is not None:
         raise result.raised
     parts = [p for p in (result.phase("measure"), result.phase("drain")) if p is not None and p.latency.count]
@@ -205,7 +205,7 @@ def run_duet(trials: tuple[PreparedTrial, PreparedTrial]) -> tuple[list[TrialRec
         if run.warmup_s == "steady":
             for t in trials:
                 own = replace(engine_plan, clients=plan.clients, interval_s=run.interval_s, seed=t.seed)
-                warmup_s = until_steady(t.context, t.plan, t.compiled(), own)
+                warmup_s = until_steady(t.context, t.plan, t.workload, own)
         typical_s = max(_typical_latency_s(t, engine_plan) for t in trials)
         slice_s = max(run.slice_s or slice_of(run.duration_s), min(_IN_A_SLICE * typical_s, run.duration_s))
         transition_s = max(transition_of(slice_s), _IN_A_TRANSITION * typical_s)
@@ -266,7 +266,7 @@ def _together(trials: tuple[PreparedTrial, PreparedTrial]) -> tuple[_core.Worklo
     """One workload of both sides' scripts, and which of them are whose."""
     a, b = trials
     # Compiled by themselves first: a mistake is said of its own side.
-    counts = [len(t.compiled().commands) for t in trials]
+    counts = [len(t.workload.commands) for t in trials]
     if a.tpcc is not None and b.tpcc is not None:
         workload = tpcc_workload([(a.tpcc, a.variables), (b.tpcc, b.variables)])
     elif a.tpcc is None and b.tpcc is None:

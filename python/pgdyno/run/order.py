@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from pgdyno.analysis.duet import FEWEST
 from pgdyno.collect import host
@@ -12,7 +14,7 @@ from pgdyno.run import matrix
 from pgdyno.run.duet import slice_of
 from pgdyno.run.matrix import Configuration
 from pgdyno.run.provision import Options
-from pgdyno.run.sizes import plan_dataset
+from pgdyno.run.sizes import definition_of, plan_dataset
 from pgdyno.spec.experiment import Experiment, Run
 
 #: Axes along which it is settled without a word: what differs in size differs in what a cache holds as well.
@@ -84,6 +86,8 @@ def _are_private(experiment: Experiment, every: Sequence[Configuration], options
 
 
 def _fit(experiment: Experiment, every: Sequence[Configuration]) -> bool:
-    names = dict.fromkeys(c.place.dataset for c in every)
-    sizes = [plan_dataset(experiment.all_datasets[name], folder=None).total_bytes for name in names]
+    # Private servers without folders of their own.
+    folder = Path(tempfile.gettempdir())
+    places = dict.fromkeys(c.place for c in every)
+    sizes = [plan_dataset(definition_of(experiment, p), folder=folder).total_bytes for p in places]
     return 2 * max(sizes) <= _PART * host.memory_bytes()

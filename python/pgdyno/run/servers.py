@@ -45,7 +45,7 @@ class Servers:
         self._borrowed: dict[Path, BorrowedCluster] = {}
         self.addresses = Addresses(experiment, options)
         self.sizes = DatasetSizes(experiment, options, plan.configurations, self._borrowed)
-        self._loader = SiteLoader(experiment, options, self._provision, stream)
+        self.loader = SiteLoader(experiment, options, self._provision, stream)
         refuse_contradictions(Wish(experiment, options, plan.configurations))
 
     def __enter__(self) -> Servers:
@@ -99,10 +99,6 @@ class Servers:
             if site.cluster is not None and site.cluster.is_alive():
                 site.cluster.stop()
                 site.cluster.start()
-
-    def load(self, site: Site) -> None:
-        """Load the site's dataset unless it exists."""
-        self._loader.load(site, self.sites)
 
     def survey(self) -> None:
         """Inspect the settings and the existing data of the targets before anything is loaded.

@@ -105,7 +105,7 @@ class Session:
         site = servers.reach(configuration, other)
         label = configuration.place.label
         if self.recorder.knows(label) and site.loaded:
-            servers.load(site)
+            servers.loader.load(site, servers.sites)
             return site
         with administration.connect(site.target, patience_s=targets.PATIENCE_S) as conn:
             facts, missing = server.describe(conn)
@@ -117,7 +117,7 @@ class Session:
         if not self.recorder.has_begun:
             self.recorder.begin(site, facts, missing)
             self.recorder.probe_storage(servers)
-        servers.load(site)
+        servers.loader.load(site, servers.sites)
         admission.restrict_search_path(self.plan, site)
         if isinstance(site.dataset, OwnDataset):
             texts = [text for scripts in self.plan.prepared.scripts.values() for _, text, _ in scripts]
@@ -162,6 +162,8 @@ class Session:
                 )
             self.stream.emit(Noted(message("progress-left-out", reason=reason, workloads=names)))
         self.units = kept
+        left = {id(t) for unit in kept for t in unit}
+        self.plan = self.plan.only(lambda t: id(t) in left)
         self.recorder.trials = sum(len(unit) for unit in kept)
 
     # ------------------------------------------------------------ trials

@@ -58,6 +58,12 @@ def plan_dataset(definition: spec.Dataset, *, folder: Path | None) -> AnyDataset
     return kind_named(definition.kind).plan(definition, scale * KINDS["tpcb"].unit_bytes)
 
 
+def definition_of(experiment: Experiment, place: Place) -> spec.Dataset:
+    """Return the definition of a place's dataset, with the scale that the place has as an axis."""
+    definition = experiment.all_datasets[place.dataset]
+    return definition if place.scale is None else definition.model_copy(update={"scale": place.scale})
+
+
 class DatasetSizes:
     """Datasets of a run's places."""
 
@@ -90,9 +96,7 @@ class DatasetSizes:
         datasets = self.experiment.all_datasets
         open_ = dict.fromkeys(c.place.dataset for c in self._configurations if c.place.scale is None)
         self._found = {
-            name: self._sizes_there(name, plan_dataset(datasets[name], folder=None))
-            for name in open_
-            if datasets[name].left_open or datasets[name].adopt
+            name: self._sizes_there(name) for name in open_ if datasets[name].left_open or datasets[name].adopt
         }
         for name in open_:
             if datasets[name].adopt and not self._found[name]:
@@ -119,9 +123,7 @@ class DatasetSizes:
         key = (place.dataset, place.scale)
         if key in self._chosen:
             return self._chosen[key]
-        definition = self.experiment.all_datasets[place.dataset]
-        if place.scale is not None:
-            definition = definition.model_copy(update={"scale": place.scale})
+        definition = definition_of(self.experiment, place)
         planned = plan_dataset(definition, folder=folder)
         sizes = self._found.get(place.dataset, {}) if definition.left_open or definition.adopt else {}
         if len(set(sizes.values())) > 1:
@@ -132,18 +134,21 @@ class DatasetSizes:
                 msg("remedy-say-dataset-what-there-another", size=size),
             )
         found = next(iter(sizes.values()), planned.size)
+        wanted: AnyDataset = planned
         if isinstance(planned, OwnDataset):
-            self._chosen[key] = replace(planned, adopted=found if definition.adopt and sizes else 0)
-        else:
-            self._chosen[key] = replace(planned, size=found)
-        return self._chosen[key]
+            wanted = replace(planned, adopted=found if definition.adopt and sizes else 0)
+        elif found != planned.size:
+            wanted = replace(planned, size=found)
+        self._chosen[key] = wanted
+        return wanted
 
-    def _sizes_there(self, name: str, guess: AnyDataset) -> dict[str, int]:
+    def _sizes_there(self, name: str) -> dict[str, int]:
         """Return the size of an existing complete dataset of this kind, by target.
 
         Only targets that the run will use are inspected.
         """
         found = {}
+        definition = self.experiment.all_datasets[name]
         places = dict.fromkeys(c.place.target for c in self._configurations if c.place.dataset == name)
         for target in places:
             base = self.experiment.all_targets[target].cluster
@@ -155,10 +160,10 @@ class DatasetSizes:
                     elif not cluster.is_alive():
                         cluster.start()
                         stack.callback(cluster.put_aside)
-                    size = _size_there(stack.enter_context(administration.connect(cluster.target)), guess)
+                    size = _size_there(stack.enter_context(administration.connect(cluster.target)), definition)
             elif (address := self._addresses.resolve(target)) is not None:
                 with administration.connect(address) as conn:
-                    size = _size_there(conn, guess)
+                    size = _size_there(conn, definition)
             else:
                 continue
             if size is not None:
@@ -166,12 +171,13 @@ class DatasetSizes:
         return found
 
 
-def _size_there(conn: psycopg.Connection[tuple[Any, ...]], guess: AnyDataset) -> int | None:
-    """Return the size of a complete dataset that equals `guess` except for its size, or None.
+def _size_there(conn: psycopg.Connection[tuple[Any, ...]], definition: spec.Dataset) -> int | None:
+    """Return the size of a complete dataset that equals the definition except for its size, or None.
 
     For adopted pgbench tables it does not matter which tool created them. Their size is determined as pgbench does it:
     the number of rows of pgbench_branches.
     """
+    guess = plan_dataset(definition, folder=None)
     if isinstance(guess, OwnDataset):
         name = qualified(conn, "pgbench_branches")
         try:

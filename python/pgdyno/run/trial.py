@@ -24,12 +24,11 @@ from pgdyno.model import (
     TrialRecord,
     TrialSummary,
 )
-from pgdyno.run.replay import Schedule
 from pgdyno.run.steadiness import TrimmedSummary, without_warmup
 from pgdyno.run.steps import TrialSteps
 from pgdyno.run.sums import Sums, add_up, phases_of, row_of, tags_of
 from pgdyno.run.workers import workers_for_clients
-from pgdyno.run.workloads import compiled, message_of
+from pgdyno.run.workloads import message_of
 from pgdyno.spec.experiment import Run, Tpcc
 from pgdyno.store.reading import LOG
 from pgdyno.store.rundir import TrialWriter, now_text
@@ -79,19 +78,12 @@ class PreparedTrial:
     seed: int
     writer: TrialWriter
     steps: TrialSteps
+    #: What the clients run.
+    workload: _core.Workload
     #: TPC-C in place of the scripts, which then only show it.
     tpcc: Tpcc | None = None
     #: What the scripts pick from.
     samples: Sequence[engine.Sample] = ()
-    #: Of a replay, in place of weights.
-    schedule: Schedule | None = None
-
-    def compiled(self) -> _core.Workload:
-        """Return the workload that the clients run.
-
-        Raise SpecError if a script is not valid.
-        """
-        return compiled(self.scripts, self.variables, self.tpcc, self.samples, self.schedule)
 
 
 #: Origin of the events of the native engine.
@@ -141,7 +133,7 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
     The record is on disk when the function returns.
     """
     context, plan, writer, run = trial.context, trial.plan, trial.writer, trial.context.run
-    workload = trial.compiled()
+    workload = trial.workload
     started_at = now_text()
     engine_plan = engine.Plan(
         clients=plan.clients,

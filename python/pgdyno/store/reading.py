@@ -216,18 +216,23 @@ def read(path: Path) -> RunData:
         whole = _together(h for _, h in parts)
         return with_half_widths(latency_of(whole), whole, _units(parts))
 
-    latencies = _LazyKeys(repetitions, lambda key: pooled(hlog.TRANSACTION, key))
+    def latency(key: Key, tag: str, own: Latency) -> Latency:
+        # A single repetition has its own, with confidence intervals from within it.
+        return own if len(repetitions[key]) == 1 else pooled(tag, key)
+
+    latencies = _LazyKeys(repetitions, lambda key: latency(key, hlog.TRANSACTION, _first(repetitions[key]).latency))
     statements = _LazyKeys(
         repetitions,
         lambda key: [
-            replace(s, latency=pooled(hlog.statement(i), key))
+            replace(s, latency=latency(key, hlog.statement(i), s.latency))
             for i, s in enumerate(_first(repetitions[key]).statements)
         ],
     )
     scripts = _LazyKeys(
         repetitions,
         lambda key: [
-            replace(s, latency=pooled(hlog.script(i), key)) for i, s in enumerate(_first(repetitions[key]).scripts)
+            replace(s, latency=latency(key, hlog.script(i), s.latency))
+            for i, s in enumerate(_first(repetitions[key]).scripts)
         ],
     )
     sampled = _Lazy[tuple[int, str], list[samples.Row]](lambda key: samples.read(folders[key[0]], key[1], damage.note))

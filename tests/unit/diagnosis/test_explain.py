@@ -178,7 +178,7 @@ def test_a_finding_is_written_and_read() -> None:
         [Fact("sync", 2e6, "ns")], "w", 1.0, 8, {"synchronous_commit": "on"}, [1, 2],
     )  # fmt: skip
     assert json.loads(json.dumps(f.as_json()))["sentence"] == f.sentence
-    told = findings.finding_message(f)
+    told = findings.FindingText(f)
     assert i18n.text(told.cost) == "30% (20 to 40%) of the clients' time; confidence high"
     assert told.facts is not None and i18n.text(told.facts) == "sync of WAL 2.00 ms"
     assert i18n.text(names.configuration(f)) == "w, synchronous_commit = on, 8 clients"
@@ -324,16 +324,17 @@ def test_one_thing_limits_a_configuration(
         if t.summary is not None
     ]
     (group,) = groups_of(data)
-    found = RunAnalysis(data).diagnosis_of(group)
+    analysis = RunAnalysis(data)
+    found = analysis.diagnosis_of(group)
     assert not found.not_judged or all(n.defect is None for n in found.not_judged), found.not_judged
-    told = [findings.finding_message(f) for f in found.findings]
+    told = [findings.FindingText(f) for f in found.findings]
     roles = reports.ids(f.role for f in told)
     limited = rate is None or behind
     assert roles.count("role-limit") == (limited and bool(told)), told
     assert roles.count("role-largest") == (not limited and bool(told)), told
     assert not any(" the limit" in x or " bottleneck" in x for x in reports.words(f.sentence for f in told))
     # In the answer as in the list, and nothing that another thing limits it.
-    answer = findings.sentences(found.findings, [group])
+    answer = findings.sentences(analysis, [group])
     assert sum(bool({"role-limit", "role-largest"} & reports.every_id(s)) for s in answer) == bool(told)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from pgdyno import i18n
+from pgdyno.diagnosis.finding import Confidence, Finding, Kind
 from pgdyno.judge import history
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.result import Loaded
@@ -16,7 +17,7 @@ from pgdyno.plot.model import Bar, Line, Piece, Rule, Span, Square
 from pgdyno.report import charts, findings, history_page, html, lead, load_page, view
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
-from pgdyno.units import Quantity
+from pgdyno.units import Quantity, Share
 
 from tests.support import reports, synthetic
 from tests.support.cli import pgdyno
@@ -114,9 +115,23 @@ def test_a_cause_is_a_card_with_its_remedy_and_what_it_means(tmp_path: Path) -> 
 
 def test_findings_beyond_three_are_folded() -> None:
     m = message("cause-bloat")
-    told = [findings.FindingText(f"c{n}", m, m, None, m, m, 10) for n in range(5)]
+    share = Share(0.1, 0.1, 0.1)
+    own = [Finding(f"c{n}", Kind.TROUBLE, m, share, "throughput", Confidence.HIGH, m) for n in range(5)]
+    told = [findings.FindingText(f) for f in own]
     e = findings.Explained(Name("x"), told)
     assert (len(e.first), len(e.others), i18n.text(e.more)) == (3, 2, "2 more findings")
+
+
+@pytest.mark.parametrize("pairs", [[1], [1, 4]])
+def test_a_view_in_another_language_is_what_it_would_be_anew(tmp_path: Path, pairs: list[int]) -> None:
+    """Only the charts are drawn again: what is computed of a run is computed once, whatever the language."""
+    plans = synthetic.plans(pairs, 2, jit=["on", "off"])
+    run = synthetic.make_run(tmp_path, plans, lambda p, *_: 900.0 if p.varied["jit"] == "on" else 1200.0)
+    analysis = RunAnalysis(reading.read(run))
+    english = view.build(analysis)
+    anew = view.build(RunAnalysis(reading.read(run)), lang="zh")
+    assert html.render(view.localized(english, analysis, "zh")) == html.render(anew)
+    assert html.render(view.localized(view.localized(english, analysis, "zh"), analysis, "en")) == html.render(english)
 
 
 @pytest.mark.parametrize("lang", ["en", pytest.param("zh", marks=pytest.mark.slow)])

@@ -144,6 +144,8 @@ def test_two_settings_on_private_servers_are_a_duet() -> None:
     assert decided(experiment(two, long), Options("host=db1")) == "random"
     large = experiment(two, long, dataset={"scale": 100_000})
     assert decided(large) == "random", "two of them do not fit into the memory"
+    # Also where the scale is an axis of one value, as by --set scale=100000.
+    assert decided(experiment({**two, "scale": [100_000]}, long, dataset={})) == "random"
     wanted = plans.plan_of(experiment(two, {"duration_s": 30}))
     assert wanted.experiment.run.slice_s == 0.5
 
@@ -208,12 +210,12 @@ def test_what_is_no_setting_is_refused(fixed: list[str], varied: list[str], word
 
 
 def test_an_experiment_of_many_configurations_becomes_a_comparison(tmp_path: Path) -> None:
-    quick = prepare("quick", Overrides(varied=["jit=on,off"]).apply, tmp_path).experiment
+    quick = prepare("quick", Overrides(varied=("jit=on,off",)).apply, tmp_path).experiment
     (axes,) = quick.matrices
     assert axes.hot_set == [1.0] and len(axes.clients) == 1 and (quick.run.duration_s, quick.run.restarts) == (5, 5)
     named = prepare(
         "quick",
-        Overrides(run={"duration_s": 3.0}, axes={"hot_set": [0.5]}, varied=["jit=on,off"]).apply,
+        Overrides(run={"duration_s": 3.0}, axes={"hot_set": [0.5]}, varied=("jit=on,off",)).apply,
         tmp_path,
     ).experiment
     assert named.matrices[0].hot_set == [0.5] and named.run.duration_s == 3

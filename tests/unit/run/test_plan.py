@@ -183,10 +183,10 @@ def test_the_command_line_wins_in_every_matrix() -> None:
     with pytest.raises(SpecError, match="several datasets"):
         Overrides(scale=5).apply(load.read("iot-brin")[0])
     # An axis that only some matrices can have is theirs.
-    replicated, _ = Overrides(fixed=["round_trip_ms=0.5"]).apply(load.read("replication-cost")[0])
+    replicated, _ = Overrides(fixed=("round_trip_ms=0.5",)).apply(load.read("replication-cost")[0])
     assert [m.round_trip_ms for m in replicated.matrices] == [[], [0.5], [0.5]]
     with pytest.raises(SpecError, match="no target has standbys"):
-        Overrides(fixed=["round_trip_ms=0.5"]).apply(e)
+        Overrides(fixed=("round_trip_ms=0.5",)).apply(e)
 
 
 def test_the_command_line_is_validated_once_and_the_plan_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,7 @@ def test_the_command_line_is_validated_once_and_the_plan_made_once(monkeypatch: 
     monkeypatch.setattr(matrix, "configurations", lambda e, cores: computed.append(cores) or every(e, cores))
     e, _, _ = load.read("quick")
     validated.clear()
-    changed, _ = Overrides(run={"duration_s": 3.0}, shrink=2.0, varied=["jit=on,off"]).apply(e)
+    changed, _ = Overrides(run={"duration_s": 3.0}, shrink=2.0, varied=("jit=on,off",)).apply(e)
     plan = plans.plan_of(changed, Options(embedded=True))
     with Servers(plan, Options(embedded=True), RunStream()):
         pass
@@ -351,7 +351,7 @@ def test_one_cluster_by_two_names_is_one_cluster(tmp_path: Path) -> None:
 def test_asking_a_size_starts_no_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only `survey` asks the targets; `plan` never does."""
     asked: list[str] = []
-    monkeypatch.setattr(DatasetSizes, "_sizes_there", lambda self, name, guess: asked.append(name) or {})
+    monkeypatch.setattr(DatasetSizes, "_sizes_there", lambda self, name: asked.append(name) or {})
     (tmp_path / "mine").mkdir()
     e = parsed(f'[targets.a]\ncluster = "{tmp_path}/mine"')
     servers = Servers(plans.plan_of(e), Options(), RunStream())

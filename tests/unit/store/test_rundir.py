@@ -74,10 +74,13 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     (trial,) = data.trials
     assert trial.plan == PLAN and trial.summary == summary() and trial.caveats == [Caveat.SHORT]
     assert [r.index for r in data.series[1]] == [0, 1, 2]
-    pooled = data.pooled["read-only", 0.1, 4]
-    assert pooled.count == 20, "the warm-up is not counted"
-    assert pooled.p50_ns == pytest.approx(1e6, rel=1e-3) and pooled.max_ns == pytest.approx(2e6, rel=1e-3)
-    assert data.pooled_statements["read-only", 0.1, 4][0].latency.count == 2
+    h = data.histogram(hlog.TRANSACTION, PLAN.key)
+    assert h.count == 20, "the warm-up is not counted"
+    assert h.percentile(50) == pytest.approx(1e6, rel=1e-3) and h.max == pytest.approx(2e6, rel=1e-3)
+    assert data.histogram(hlog.statement(0), PLAN.key).count == 2
+    # A single repetition speaks for itself.
+    assert data.pooled[PLAN.key] == summary().latency
+    assert [s.latency for s in data.pooled_statements[PLAN.key]] == [s.latency for s in summary().statements]
     text = markdown.render(view.build(RunAnalysis(data)), {})
     assert "SELECT \\| 1" in text and "read-only QPS" in text
 
@@ -171,8 +174,8 @@ def test_a_warm_up_that_was_left_out_is_in_no_table(tmp_path: Path) -> None:
     writer.finish("finished", summary, [], dropped_until_ns=1_000_000_000, merged={hlog.TRANSACTION: fast})
     data = reading.read(run.path)
     assert [r.phase for r in data.series[PLAN.number]] == ["dropped", "measure"]
-    latency = data.pooled[PLAN.key]
-    assert latency.count == 1 and latency.max_ns < 2_000_000
+    latency = data.histogram(hlog.TRANSACTION, PLAN.key)
+    assert latency.count == 1 and latency.max < 2_000_000
 
 
 # ---------------------------------------------------------------- the run record
