@@ -280,7 +280,7 @@ def test_ctrl_c_keeps_what_was_measured_and_leaves_nothing(tmp_path: Path) -> No
     data = reading.read(only_run(runs))
     assert data.trials[0].state == "interrupted"
     assert data.series[1] and data.trials[0].summary is not None
-    assert tells(text, "heading-error") and tells(text, "error-interrupted-ctrl-c")
+    assert tells(text, "heading-error") and tells(text, "error-interrupted")
     assert left_behind() == before
 
 

@@ -121,11 +121,11 @@ def make_run(
         regimes = regimes_of(measured(writer.rows), latency_ns)
         summary = replace(summary_of(mean, intervals * seconds, n, latency, statement), drift=drift, regimes=regimes)
         caveats: list[Caveat] = [Caveat.NO_ONE_LEVEL] if regimes else []
-        merged = hlog.read_merged(
+        sums = hlog.read_merged(
             writer.folder / "latency.hlog", [r.start_ns for r in writer.rows if r.phase not in UNCOUNTED]
         )
         activity = {"wal_bytes": 1e6, "rows_updated": 1000.0}
-        writer.finish("finished", summary, caveats, activity=activity, merged=merged)
+        writer.finish("finished", summary, caveats, activity=activity, merged=sums)
     return run.path
 
 

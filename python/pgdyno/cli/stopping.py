@@ -25,6 +25,6 @@ def stoppable() -> Iterator[None]:
         with signals_raise():
             yield
     except KeyboardInterrupt as e:
-        raise StoppedError(msg("error-interrupted-ctrl-c"), EXIT_SIGINT) from e
+        raise StoppedError(msg("error-interrupted"), EXIT_SIGINT) from e
     except Terminated as e:
         raise StoppedError(msg("error-stopped-sigterm"), EXIT_SIGTERM) from e

@@ -47,7 +47,7 @@ def read(path: Path) -> Measured:
             raise UsageError(msg("error-judge-too-large", path=path), msg("remedy-judge-aggregate"))
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as e:
-        raise UsageError(msg("error-judge-unreadable", path=path, reason=e)) from e
+        raise UsageError(msg("error-cannot-be-read", path=path, reason=e)) from e
     for parse in _FORMATS:
         if (found := parse(text)) is not None and found.values:
             name, unit, period, values, failed = found.format, found.unit, found.period_s, found.values, found.failed

@@ -150,7 +150,7 @@ class _Observer:
             context = side.trial.context
             context.on_interval()
             if (died := context.cluster_died()) is not None:
-                raise ClusterError(died, msg("remedy-server-s-log-run-directory"))
+                raise ClusterError(died, msg("remedy-server-log"))
 
     def event(self, e: _core.Event) -> None:
         happened = Happened(EventKind(e.kind), Name(e.text), e.at_ns, e.client // 2)

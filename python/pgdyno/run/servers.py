@@ -87,7 +87,7 @@ class Servers:
             self._sites[configuration.place] = site
         elif site.cluster is not None:
             if (died := site.died()) and site.cluster.process_id is not None:
-                raise ClusterError(died, msg("remedy-server-s-log-run-directory"))
+                raise ClusterError(died, msg("remedy-server-log"))
             self._provision.run_with_settings(site.cluster, configuration)
         if isinstance(site.cluster, ReplicatedServer):
             site.cluster.set_round_trip((configuration.round_trip_ms or 0.0) / 1e3)

@@ -121,7 +121,7 @@ class _Observer:
         self._context.on_interval()
         died = self._context.cluster_died()
         if died is not None:
-            raise ClusterError(died, msg("remedy-server-s-log-run-directory"))
+            raise ClusterError(died, msg("remedy-server-log"))
 
     def event(self, e: _core.Event) -> None:
         self._context.stream.emit(Happened(EventKind(e.kind), Name(e.text), e.at_ns, e.client), origin=ENGINE)
@@ -226,7 +226,7 @@ class _WarmUp:
         self._context.stream.emit(WarmupInterval(self._plan, row), origin=ENGINE)
         self._tps.append(row.committed / ((row.end_ns - row.start_ns) / 1e9))
         if (died := self._context.cluster_died()) is not None:
-            raise ClusterError(died, msg("remedy-server-s-log-run-directory"))
+            raise ClusterError(died, msg("remedy-server-log"))
         if steady.has_settled(self._tps):
             self.steady = True
             raise _SteadyError

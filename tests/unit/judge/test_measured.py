@@ -229,4 +229,4 @@ def test_the_verb_answers_in_both_languages(tmp_path: Path, capsys: pytest.Captu
     found = json.loads(answered([a, b], json_output=True))
     assert found["b_by_a"]["ratio"] == pytest.approx(0.85, abs=0.01) and found["files"][0]["steady"] is True
     wrong = pgdyno("judge", tmp_path / "nothing")
-    assert wrong.code == 2 and tells(wrong.err, "error-judge-unreadable")
+    assert wrong.code == 2 and tells(wrong.err, "error-cannot-be-read")

@@ -148,7 +148,6 @@ error-holds-postgresql-cluster-version = { $named } holds PostgreSQL { $version 
 error-holds-what-pgdyno-did-not = { $where } holds what pgdyno did not make: { $foreign }{ $more }; a schema of your own is made in a database where nothing else is
 error-host-sockets-abstract-namespace-not = host={ $host }: sockets in the abstract namespace are not supported by pgdyno's own client
 error-in-tpcc = tpcc: { $message_of }
-error-interrupted-ctrl-c = interrupted by Ctrl-C
 error-ip-failed = `ip { $command }` failed: { $reason }
 error-isolation-there-no = --isolation: there is no "{ $isolation }"
 error-json-report-format-contradict-each = --json and --report-format { $report_format } contradict each other
@@ -706,7 +705,6 @@ remedy-server-read-only = Is it a standby, or default_transaction_read_only on f
 remedy-server-refused = Is the server running, and does it listen there (listen_addresses, port)?
 remedy-server-role-limit = Raise its limit (ALTER ROLE … CONNECTION LIMIT), or use fewer --clients.
 remedy-server-root-certificate = Give the right root certificate: sslrootcert=FILE.
-remedy-server-s-log-run-directory = The server's log is in the run directory: server.log.
 remedy-server-statement-timeout = The role or the database has a statement_timeout: lift it, or use another role.
 remedy-server-timeout = Is a firewall between? --connect-timeout sets how long to wait.
 remedy-server-wait = Wait until the server has finished its recovery, then try again.
@@ -882,7 +880,6 @@ whitepaper-written = whitepaper: { $path }
 remedy-create-folder = Create its folder first (mkdir -p), or write elsewhere.
 error-page-dry-run = --page is written of a load, and --dry-run loads nothing
 error-judge-too-large = { $path } is too large to be read
-error-judge-unreadable = { $path } cannot be read: { $reason }
 error-judge-unknown = { $path } has no throughput over time that pgdyno knows
 remedy-judge-formats = Known are pgbench -P, --log and --aggregate-interval, sysbench --report-interval, HammerDB's transaction counter, go-tpc, k6 --out json, CSV with a column tps or throughput, and plain numbers.
 remedy-judge-aggregate = Write the log with pgbench --aggregate-interval, or cut it.

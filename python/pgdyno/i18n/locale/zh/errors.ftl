@@ -148,7 +148,6 @@ error-holds-postgresql-cluster-version = { $named } 是 PostgreSQL { $version }�
 error-holds-what-pgdyno-did-not = { $where } 中有不是 pgdyno 创建的内容：{ $foreign }{ $more }；自己的模式只在没有其他内容的数据库中创建
 error-host-sockets-abstract-namespace-not = host={ $host }：pgdyno 自己的客户端不支持抽象命名空间的套接字
 error-in-tpcc = tpcc：{ $message_of }
-error-interrupted-ctrl-c = 被 Ctrl-C 中断
 error-ip-failed = `ip { $command }` 失败：{ $reason }
 error-isolation-there-no = --isolation：没有 "{ $isolation }"
 error-json-report-format-contradict-each = --json 和 --report-format { $report_format } 互相矛盾
@@ -706,7 +705,6 @@ remedy-server-read-only = 它是备库吗？或者该角色或数据库的 defau
 remedy-server-refused = 服务器在运行吗？它在那里监听吗（listen_addresses、port）？
 remedy-server-role-limit = 请提高其上限（ALTER ROLE … CONNECTION LIMIT），或减少 --clients。
 remedy-server-root-certificate = 请给出正确的根证书：sslrootcert=FILE。
-remedy-server-s-log-run-directory = 服务器日志在运行目录中：server.log。
 remedy-server-statement-timeout = 该角色或数据库设置了 statement_timeout：请取消它，或使用另一个角色。
 remedy-server-timeout = 中间有防火墙吗？--connect-timeout 设置等待时间。
 remedy-server-wait = 请等服务器完成恢复后再试。
@@ -882,7 +880,6 @@ whitepaper-written = 白皮书：{ $path }
 remedy-create-folder = 请先创建目录（mkdir -p），或写到别处。
 error-page-dry-run = --page 是加载结果的页面，而 --dry-run 不加载
 error-judge-too-large = { $path } 太大，无法读取
-error-judge-unreadable = 无法读取 { $path }：{ $reason }
 error-judge-unknown = { $path } 中没有 pgdyno 认识的随时间变化的吞吐量
 remedy-judge-formats = 支持 pgbench -P、--log 和 --aggregate-interval、sysbench --report-interval、HammerDB 的事务计数器、go-tpc、k6 --out json、带 tps 或 throughput 列的 CSV，以及纯数字。
 remedy-judge-aggregate = 用 pgbench --aggregate-interval 写日志，或截取一部分。
