@@ -214,7 +214,8 @@ def test_plan_touches_nothing_and_says_what_comes(tmp_path: Path) -> None:
         + '[targets.a]\nfile_system = { type = "xfs", size = "300MB" }\n[targets.b]\nfolder = "/nowhere"\n[dataset]\nscale = 100\nsetup = ["select 1"]\n'
     )
     bad = pgdyno("plan", tmp_path / "bad.toml")
-    assert bad.code == 5 and "300MB is too small" in bad.out and "no folder /nowhere" in bad.out
+    assert bad.code == 5 and tells(bad.out, "plan-small-file-system", size="300MB")
+    assert tells(bad.out, "plan-no-folder", folder="/nowhere")
     assert tells(bad.out, "plan-setup", n=2)
     shown = pgdyno("plan", "essd-100b")
     assert shown.code == 5 and tells(shown.out, "plan-too-large") and "14 TB" in shown.out

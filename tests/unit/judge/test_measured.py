@@ -223,7 +223,7 @@ def test_the_verb_answers_in_both_languages(tmp_path: Path, capsys: pytest.Captu
         return " ".join(capsys.readouterr().out.split())
 
     text = answered([a, b])
-    assert "2 of 2 files have one figure" in text and "against A: -15" in text
+    assert tells(text, "judge-good", n=2, of=2) and "against A: -15" in text
     assert tells(text, "judge-within") and "pgbench -P" in text
     assert "平稳" in answered([a], "zh")
     found = json.loads(answered([a, b], json_output=True))
