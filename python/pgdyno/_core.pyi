@@ -86,6 +86,12 @@ class Histogram:
     def buckets(self) -> list[tuple[int, int]]: ...
     def __len__(self) -> int: ...
 
+def read_merged(paths: Sequence[str], tag: str) -> list[Histogram | None]:
+    """Return the histograms of a tag from files of merged histograms, in their order.
+
+    None stands for a file that cannot be read, lacks the tag or is damaged.
+    """
+
 class Command:
     """Command of a workload: an SQL statement or a meta-command of a script.
 

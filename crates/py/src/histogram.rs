@@ -98,3 +98,11 @@ impl Histogram {
         self.inner.count() as usize
     }
 }
+
+/// Returns the histograms of a tag from files of merged histograms, in their order; None where a file cannot be read,
+/// lacks the tag or is damaged.
+#[pyfunction]
+pub fn read_merged(py: Python<'_>, paths: Vec<std::path::PathBuf>, tag: &str) -> Vec<Option<Histogram>> {
+    let found = py.detach(|| record::merged::read_all(&paths, tag));
+    found.into_iter().map(|h| h.map(|inner| Histogram { inner })).collect()
+}

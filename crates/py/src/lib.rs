@@ -41,6 +41,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("ScriptError", m.py().get_type::<errors::ScriptError>())?;
     m.add("ConnectError", m.py().get_type::<errors::ConnectError>())?;
     m.add("StoppedError", m.py().get_type::<errors::StoppedError>())?;
+    m.add_function(wrap_pyfunction!(histogram::read_merged, m)?)?;
     m.add_function(wrap_pyfunction!(run::run, m)?)?;
     m.add_function(wrap_pyfunction!(run::event_kinds, m)?)?;
     m.add_function(wrap_pyfunction!(load::heap_page, m)?)?;

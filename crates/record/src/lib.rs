@@ -1,12 +1,13 @@
 //! Histograms, outcomes, intervals, transaction logs; never reads a clock.
 //!
 //! What a run leaves behind: [`histogram`]s of latencies, [`outcome`]s of transactions, and [`interval`]s, which hold
-//! both for a stretch of time; and [`log`]s of single transactions in pgbench's formats. This crate never reads a clock:
-//! times are handed in.
+//! both for a stretch of time; [`log`]s of single transactions in pgbench's formats; and files of [`merged`] histograms.
+//! This crate never reads a clock: times are handed in.
 
 pub mod histogram;
 pub mod interval;
 pub mod log;
+pub mod merged;
 pub mod outcome;
 mod used;
 

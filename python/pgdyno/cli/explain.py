@@ -17,7 +17,7 @@ from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.causes import every_cause
 from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.errors import UsageError, msg
-from pgdyno.judge.groups import Group
+from pgdyno.judge.groups import Group, fastest
 from pgdyno.message import Message, Name, Text, message
 from pgdyno.report import findings
 from pgdyno.results.analysis import RunAnalysis
@@ -48,7 +48,7 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, lan
         return 0
     out, say = console.output(), i18n.writer(lang)
     most = None if every or workload is not None or clients is not None else 4
-    shown = chosen if most is None else findings.fastest(chosen)[:most]
+    shown = chosen if most is None else fastest(chosen)[:most]
     told = findings.explained(run, shown)
     looked_for = len(every_cause()) - len({n.cause for n in not_judged})
     for g, e in zip(shown, told, strict=True):

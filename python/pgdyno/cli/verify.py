@@ -22,10 +22,10 @@ from pgdyno.cluster import target as targets
 from pgdyno.diagnosis.action import gain_shown
 from pgdyno.errors import EXIT_OK, LocalError, UsageError, msg
 from pgdyno.interrupt import signals_raise
-from pgdyno.judge.groups import Group
+from pgdyno.judge.groups import Group, fastest
 from pgdyno.load.own import dump
 from pgdyno.message import Message, Name, message
-from pgdyno.report import findings, names
+from pgdyno.report import names
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run import verify
 from pgdyno.run.verify import Outcome, Verification, Verified
@@ -110,7 +110,7 @@ def _group(analysis: RunAnalysis, request: VerifyRequest) -> Group:
     if not chosen:
         known = ", ".join(dict.fromkeys(f"{g.workload} with {g.clients}" for g in analysis.groups))
         raise UsageError(msg("error-no-configuration-workload-number-clients"), msg("remedy-choices", choices=known))
-    return findings.fastest(chosen)[0]
+    return fastest(chosen)[0]
 
 
 def _copied(request: VerifyRequest, stack: ExitStack, errors: Console) -> Path:

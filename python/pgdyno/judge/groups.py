@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,6 +97,16 @@ def latency_half_width(pooled: Latency, name: str) -> float | None:
     """
     half, value = pooled.half_widths.get(name), getattr(pooled, name)
     return half / value if half is not None and value else None
+
+
+def fastest(groups: Sequence[Group]) -> list[Group]:
+    """Return the configuration with the best throughput for each workload and each value of the other varied axes."""
+    best: dict[tuple[object, ...], Group] = {}
+    for g in groups:
+        key = (g.workload, *g.varied.items())
+        if key not in best or g.over("tps").mean > best[key].over("tps").mean:
+            best[key] = g
+    return list(best.values())
 
 
 def groups_of(data: RunData) -> list[Group]:

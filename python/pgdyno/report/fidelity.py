@@ -11,7 +11,6 @@ from typing import Any
 from pgdyno.judge.groups import Group
 from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.report.cells import Form, Table, cells, column, linked
-from pgdyno.report.findings import fastest
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.reading import RunData
 from pgdyno.units import Quantity
@@ -103,7 +102,7 @@ def table(run: RunAnalysis) -> Table:
     """Return the table of the figures of one call in production and in the run, by script."""
     rows = []
     plan = {True: message("plan-same"), False: message("plan-other"), None: None}
-    for g in fastest(run.groups):
+    for g in run.fastest:
         production = _production(run.data, g.workload)
         for s in _compared(run, g, production) if production is not None else ():
             row = cells([s.name, _known(s.there.get("share")), _known(s.here.get("share")), plan[s.has_the_same_plan]])
@@ -131,7 +130,7 @@ def sentences(run: RunAnalysis) -> list[Text]:
     They state the share of production's time that is in the workload. They also state for how many scripts the rows
     per call agree.
     """
-    for g in fastest(run.groups)[:1]:
+    for g in run.fastest[:1]:
         production = _production(run.data, g.workload)
         if production is not None:
             return _covered(run, g, production)

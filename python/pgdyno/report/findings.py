@@ -125,16 +125,6 @@ def explained(run: RunAnalysis, groups: Sequence[Group]) -> list[Explained]:
     ]
 
 
-def fastest(groups: Sequence[Group]) -> list[Group]:
-    """Return the configuration with the best throughput for each workload and each value of the other varied axes."""
-    best: dict[tuple[object, ...], Group] = {}
-    for g in groups:
-        key = (g.workload, *g.varied.items())
-        if key not in best or g.over("tps").mean > best[key].over("tps").mean:
-            best[key] = g
-    return list(best.values())
-
-
 def _role(f: Finding) -> Message:
     """One limit a configuration: the largest part; other limits come beside it."""
     if f.is_largest:
@@ -142,19 +132,19 @@ def _role(f: Finding) -> Message:
     return message("role-also") if f.kind is Kind.LIMIT else message("role-trouble")
 
 
-def sentences(run: RunAnalysis, groups: Sequence[Group]) -> list[Text]:
+def sentences(run: RunAnalysis) -> list[Text]:
     """Return what limits the fastest configurations, in sentences for the answer.
 
     The answer covers at most two configurations. Each reports the cause with the largest share, and the largest
     avoidable cause if that is another one.
     """
     out: list[Text] = []
-    for g in fastest(groups)[:2]:
+    for g in run.fastest[:2]:
         own = [f for f in run.diagnosis_of(g).findings if math.isfinite(f.cost.mean)]
         largest = [f for f in own if f.is_largest]
         troubles = [f for f in own if f.kind is Kind.TROUBLE and not f.is_largest and f.cost.mean >= _WORTH_MENDING]
         sure = [f for f in troubles if f.confidence is not Confidence.LOW]
-        where = message("in-brackets", text=names.configuration(g)) if len(groups) > 1 else None
+        where = message("in-brackets", text=names.configuration(g)) if len(run.groups) > 1 else None
         for f in [*largest, *sorted(sure, key=lambda f: -f.cost.mean)[:1]]:
             out.append(message("finding-of", role=_role(f), where=where, sentence=f.message))
     return out

@@ -154,7 +154,7 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
         error=heading.error(data),
         shrunk=[x.message if isinstance(x, Change) else Name(x) for x in m.shrunk],
         caveats=caveats,
-        why=findings.explained(run, findings.fastest(groups)[: findings.SHOWN]),
+        why=findings.explained(run, run.fastest[: findings.SHOWN]),
         not_judged=[*_judged_in_part(run), *(n.message for n in run.diagnosis.not_judged)],
         tables=[t for t in every if t.cells],
         environment=facts.environment(data),
@@ -210,7 +210,7 @@ def _reasons(run: RunAnalysis) -> list[Text]:
 def _found_reasons(run: RunAnalysis) -> list[Text]:
     rows = run.comparisons.rows if run.data.manifest.capacity is None else []
     pair_ratio = findings.comparison_reasons(run, run, rows)
-    return [*(text for _, text in pair_ratio), *findings.sentences(run, run.groups)]
+    return [*(text for _, text in pair_ratio), *findings.sentences(run)]
 
 
 def _headline(run: RunAnalysis) -> list[Text]:
@@ -223,7 +223,7 @@ def _headline(run: RunAnalysis) -> list[Text]:
 def _timelines(run: RunAnalysis, lang: str) -> list[Chart]:
     """Return charts over time of the longest trial of the fastest configuration, for some workloads."""
     found = []
-    for n, g in enumerate(findings.fastest(run.groups)[:_TIMELINES], 1):
+    for n, g in enumerate(run.fastest[:_TIMELINES], 1):
         longest = max(g.trials, key=lambda t: t.summary.elapsed_s if t.summary else 0.0)
         if figure := timeline.chart(run.observed(g.trials).trials[g.trials.index(longest)], i18n.writer(lang)):
             repetition = longest.plan.repetition
@@ -235,7 +235,7 @@ def _timelines(run: RunAnalysis, lang: str) -> list[Chart]:
 def _charts(run: RunAnalysis, lang: str) -> list[Chart]:
     say = i18n.writer(lang)
     found = charts.all_charts(run, lang)
-    if time := client_time.chart(run, findings.fastest(run.groups), say):
+    if time := client_time.chart(run, run.fastest, say):
         found.append(time)
     if curve := curves.latency_by_throughput(run.data, say):
         capacity = Chart("capacity", message("chart-capacity"), message("chart-capacity-note"), curve)

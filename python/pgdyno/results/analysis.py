@@ -11,7 +11,7 @@ from pgdyno.diagnosis import explain
 from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.judge.axes import AxisComparisons, along_axes
-from pgdyno.judge.groups import Group, groups_of
+from pgdyno.judge.groups import Group, fastest, groups_of
 from pgdyno.model import TrialRecord
 from pgdyno.store.reading import RunData
 
@@ -40,6 +40,11 @@ class RunAnalysis:
         return groups_of(self.data)
 
     @cached_property
+    def fastest(self) -> list[Group]:
+        """The fastest configuration of each workload and each value of the other varied axes."""
+        return fastest(self.groups)
+
+    @cached_property
     def diagnosed(self) -> list[Group]:
         """Configurations that are judged: all, or of more than `MOST_DIAGNOSED` a sample of `SAMPLE_DIAGNOSED`.
 
@@ -48,12 +53,7 @@ class RunAnalysis:
         """
         if len(self.groups) <= MOST_DIAGNOSED:
             return self.groups
-        fastest: dict[tuple[str, str], Group] = {}
-        for g in self.groups:
-            key = (g.workload, g.variant)
-            if key not in fastest or g.over("tps").mean > fastest[key].over("tps").mean:
-                fastest[key] = g
-        chosen = {id(g) for g in _spread(list(fastest.values()), SAMPLE_DIAGNOSED)}
+        chosen = {id(g) for g in _spread(self.fastest, SAMPLE_DIAGNOSED)}
         others = [g for g in self.groups if id(g) not in chosen]
         chosen |= {id(g) for g in _spread(others, SAMPLE_DIAGNOSED - len(chosen))}
         return [g for g in self.groups if id(g) in chosen]

@@ -401,13 +401,13 @@ def explained(e: ValidationError) -> Message:
     return msg("why-key", key=key, reason=why)
 
 
-def text_of(path: Path) -> str:
+def text_of(path: Path | str) -> str:
     """Return the text of a file that pgdyno has written.
 
     Raise ValueError if the file is too large or not UTF-8, and so is not one of pgdyno's. Raise OSError if the file
     cannot be read.
     """
-    with path.open("rb", buffering=0) as file:
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - a path may be a string
         if os.fstat(file.fileno()).st_size > _MOST_BYTES:
             raise ReasonError(msg("why-too-large"))
         raw = file.readall()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
-from pgdyno._core import Histogram
+from pgdyno._core import Histogram, read_merged
 from pgdyno.analysis.quantiles import RESOLUTION, mean_half_width_over, quantile_band_over
 from pgdyno.errors import ReasonError, msg, reason
 from pgdyno.message import Name, Text, message
@@ -100,6 +101,8 @@ _COUNTED = {
     "scheduled", "committed", "skipped", "unknown", "unfinished", "lost", "reconnects", "violations", "statements"
 }  # fmt: skip
 _TRIAL_FILE = TypeAdapter(TrialFile)
+#: Trials from which on their histograms are read in a thread.
+_MANY = 500
 
 
 @dataclass(frozen=True)
@@ -197,17 +200,25 @@ def read(path: Path) -> RunData:
     series = _Lazy[int, list[IntervalRow]](lambda number: read_intervals(folders[number], damage.note))
     summaries = {t.plan.number: t.summary for t in trials}
     merged = _Lazy[int, _Merged](lambda number: _Merged(folders[number], series, number, summaries[number], damage))
-    buckets = _Lazy[int, list[tuple[int, int]]](
-        lambda number: (merged[number].get(hlog.TRANSACTION) or Histogram()).buckets()
-    )
     repetitions: dict[Key, list[TrialRecord]] = {}
     for t in trials:
         if t.summary is not None and t.state == "finished":
             repetitions.setdefault(t.plan.key, []).append(t)
 
+    several = [t.plan.number for own in repetitions.values() if len(own) > 1 for t in own]
+    transactions = _Ahead({number: folders[number] for number in several}, hlog.TRANSACTION)
+
+    def histogram_of(number: int, tag: str) -> Histogram | None:
+        ahead = transactions.take(number) if tag == hlog.TRANSACTION else None
+        return merged[number].get(tag) if ahead is None else ahead
+
+    buckets = _Lazy[int, list[tuple[int, int]]](
+        lambda number: (histogram_of(number, hlog.TRANSACTION) or Histogram()).buckets()
+    )
+
     def parts_of(tag: str, key: Key) -> list[tuple[int, Histogram]]:
         """Return the histograms of the repetitions that have values, each with its start of the server."""
-        found = ((t.plan.start, merged[t.plan.number].get(tag)) for t in repetitions[key])
+        found = ((t.plan.start, histogram_of(t.plan.number, tag)) for t in repetitions[key])
         return [(start, h) for start, h in found if h is not None and h.count]
 
     def pooled(tag: str, key: Key) -> Latency:
@@ -299,16 +310,16 @@ def _records(path: Path, damage: _Damage) -> list[tuple[Path, TrialRecord]]:
     """Return the trials that can be read, each with its folder."""
     found = []
     for folder in _folders(path / "trials"):
-        file = folder / TRIAL
+        file = f"{folder}/{TRIAL}"
         try:
             record = parse_trial(text_of(file)).record()
             found.append((folder, _recovered(folder, record, damage) if record.state == "interrupted" else record))
         except FileNotFoundError:
             # It was just being made when the run was killed: there is nothing in it.
             if any(folder.iterdir()):
-                damage.note(file, msg("why-missing"))
+                damage.note(folder / TRIAL, msg("why-missing"))
         except (OSError, ValueError, TypeError, OverflowError) as e:
-            damage.note(file, reason(e))
+            damage.note(folder / TRIAL, reason(e))
     return found
 
 
@@ -321,7 +332,7 @@ def _folders(path: Path) -> list[Path]:
 
     try:
         with os.scandir(path) as entries:
-            return [path / name for name in sorted((e.name for e in entries if e.is_dir()), key=order)]
+            return [Path(e.path) for e in sorted((e for e in entries if e.is_dir()), key=lambda e: order(e.name))]
     except OSError:
         return []
 
@@ -388,6 +399,32 @@ def _counts(summary: TrialSummary | None) -> dict[str, int]:
     of_statements = {hlog.statement(n): s.latency.count for n, s in enumerate(summary.statements)}
     of_scripts = {hlog.script(n): s.latency.count for n, s in enumerate(summary.scripts)}
     return {hlog.TRANSACTION: summary.latency.count, **of_statements, **of_scripts}
+
+
+class _Ahead:
+    """Histograms of one tag of many trials, read together when the first is taken, and given away once each."""
+
+    def __init__(self, folders: Mapping[int, Path], tag: str) -> None:
+        self._folders = folders
+        self._tag = tag
+        self._found: dict[int, Histogram | None] | None = None
+        # Beside whatever is computed before the first is taken: reading does not need the interpreter.
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        if len(folders) >= _MANY:
+            self._reader.start()
+
+    def _read(self) -> None:
+        found = read_merged([f"{folder}/{MERGED}" for folder in self._folders.values()], self._tag)
+        self._found = dict(zip(self._folders, found, strict=True))
+
+    def take(self, number: int) -> Histogram | None:
+        """Return the histogram of a trial; None if it was taken already or cannot be read."""
+        if self._reader.ident is not None:
+            self._reader.join()
+        if self._found is None:
+            self._read()
+        assert self._found is not None
+        return self._found.pop(number, None)
 
 
 class _Merged:

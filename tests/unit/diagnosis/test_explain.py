@@ -334,7 +334,7 @@ def test_one_thing_limits_a_configuration(
     assert roles.count("role-largest") == (not limited and bool(told)), told
     assert not any(" the limit" in x or " bottleneck" in x for x in reports.words(f.sentence for f in told))
     # In the answer as in the list, and nothing that another thing limits it.
-    answer = findings.sentences(analysis, [group])
+    answer = findings.sentences(analysis)
     assert sum(bool({"role-limit", "role-largest"} & reports.every_id(s)) for s in answer) == bool(told)
 
 
