@@ -42,6 +42,10 @@ _CHANGES: tuple[_Change, ...] = (
     ("create table made (id int primary key, v int)", "schema-created", "table", "made"),
     ("drop table other.t", "schema-dropped", "table", "other.t"),
     ("alter database {database} set work_mem = '8MB'", "schema-created", "default", "work_mem (database)"),
+    (
+        "alter role current_user in database {database} set work_mem = '9MB'",
+        "schema-created", "default", "work_mem (postgres in database)",
+    ),
     ("create temporary table gone (a int)", "", "", ""),
     ("insert into t values (1, 1, 'x')", "", "", ""),
     ("analyze t", "", "", ""),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Iterable
@@ -19,6 +20,13 @@ if TYPE_CHECKING:
 
 class SafeConsole(Console):
     """Prints texts without their control characters; its own colours are no part of them."""
+
+    def on_broken_pipe(self) -> None:
+        """Go on in silence where whoever reads the output has closed it (| head): files are still to be written."""
+        self.quiet = True
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, self.file.fileno())
+        os.close(devnull)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):

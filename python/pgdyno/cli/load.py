@@ -76,6 +76,8 @@ def main(request: LoadRequest) -> int:
                 done, disk = _over_connections(dataset, r, stream), None
         finally:
             stream.close()
+    if r.page is not None and done is None:
+        sys.stderr.write(i18n.text(message("page-nothing-loaded", path=Name(str(r.page))), language(r.lang)) + "\n")
     if r.page is not None and done is not None:
         _write_page(r.page, load_page.written(dataset, done, disk, speed.progress, _place(r), language(r.lang)), r)
     _show(dataset, done, disk, r.json_output, i18n.writer(language(r.lang)))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import html as htmllib
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ from pgdyno.store import reading
 from pgdyno.units import Quantity, Share
 
 from tests.support import reports, synthetic
-from tests.support.cli import pgdyno
+from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.tells import tells
 
 
@@ -120,6 +122,17 @@ def test_findings_beyond_three_are_folded() -> None:
     told = [findings.FindingText(f) for f in own]
     e = findings.Explained(Name("x"), told)
     assert (len(e.first), len(e.others), i18n.text(e.more)) == (3, 2, "2 more findings")
+
+
+def test_files_are_written_although_nobody_reads_the_output(tmp_path: Path) -> None:
+    """`pgdyno report RUN | head` ends as if all had been read."""
+    run = synthetic.make_run(tmp_path, synthetic.plans([1, 2], 2), lambda *_: 1000.0)
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([PGDYNO, "report", run], stdout=writer, stderr=subprocess.PIPE, text=True, env=environment())
+    os.close(writer)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    assert (run / "report.html").exists() and tells(done.stderr, "report-written", path=run / "report.html")
 
 
 @pytest.mark.parametrize("pairs", [[1], [1, 4]])

@@ -79,6 +79,7 @@ tile-besides = settings or facts besides what was measured
 column-side-a = A
 column-side-b = B
 page-written = page: { $path }
+page-nothing-loaded = { $path } was not written: the dataset existed already, so no load was measured.
 title-history = History of { $name }
 tile-news = Change of level, newest 5 runs
 tile-newest = no figure changed its level

@@ -79,6 +79,7 @@ tile-besides = 除测量结果外的设置或事实
 column-side-a = A
 column-side-b = B
 page-written = 页面：{ $path }
+page-nothing-loaded = 未写入 { $path }：数据集已存在，没有测量加载过程。
 title-history = { $name } 的历史
 tile-news = 最近 5 次运行的水平变化
 tile-newest = 没有指标改变水平
