@@ -38,9 +38,15 @@ class Commands:
     sessions: float
 
 
+#: Ends the text of a statement that is longer than what is read of it.
+CUT = "⋯"
+
+
 @dataclass(frozen=True, slots=True)
 class WaitStatements:
     """Statement of our clients, without constants, in a wait; `processes` is their mean number.
+
+    200 characters of a statement are read; a longer one ends in ⋯.
 
     Of more than 20 sessions that wait, or belong to others, about 20 are read at a look, in turn, and counted for all.
     """

@@ -14,6 +14,7 @@ from pgdyno.collect import plans
 from pgdyno.collect.plans import Sample
 from pgdyno.collect.sources.sessions import Blockers, Snapshots
 from pgdyno.collect.sources.waits import Commands, Waits, WaitStatements
+from pgdyno.samples import CUT
 
 from tests.support import causes
 from tests.support.causes import Explained, Injected
@@ -167,25 +168,30 @@ def test_commands_of_others_and_statements_that_wait_are_read(server: Server, da
         closing(psycopg.connect(here, application_name="batch")) as batch,
         closing(psycopg.connect(here, autocommit=True, application_name="pgdyno admin")) as ours,
         closing(psycopg.connect(here, application_name="pgdyno")) as client,
+        closing(psycopg.connect(here, application_name="pgdyno")) as wide,
         closing(psycopg.connect(here, application_name="report")) as report,
     ):
         batch.execute("lock table t in access exclusive mode")
         report.pgconn.send_query(b"select pg_sleep(5), 'a secret'")
         client.pgconn.send_query(b"select a from t where a = 42")
+        wide.pgconn.send_query(b"select " + b"a, " * 80 + b"a from t where a = 42")
         waits = Waits(ours, "pgdyno")
-        wait_until(lambda: waits.look() or waits.is_locked)
+        wait_until(lambda: waits.look() or len(waits._statements) == 2)
         wait_until(lambda: waits.look() or any(name == "report" for name, *_ in waits._commands))
+        assert waits.is_locked
         commands = {(r["application"], r["command"], r["state"], r["wait"]) for r in Commands(waits).rows(1.0)}
         assert commands == {
             ("batch", "lock table t in access exclusive mode", "idle in transaction", "Client:ClientRead"),
             ("report", "select pg_sleep(…), …", "active", "Timeout:PgSleep"),
         }
-        (row,) = WaitStatements(waits).rows(1.0)
-        assert (row["wait_type"], row["wait"], row["statement"]) == ("Lock", "relation", "select a from t where a = …")
-        assert 0 < row["processes"] <= 1
+        rows = sorted(WaitStatements(waits).rows(1.0), key=lambda row: len(row["statement"]))
+        assert {(row["wait_type"], row["wait"]) for row in rows} == {("Lock", "relation")}
+        assert all(0 < row["processes"] <= 1 for row in rows)
+        # Whether a condition comes after the 200 characters that are read is not known, and is told.
+        assert [row["statement"] for row in rows] == ["select a from t where a = …", f"select {'a, ' * 64}a {CUT}"]
         # Each is told once.
         assert Commands(waits).rows(1.0) == [] == WaitStatements(waits).rows(1.0)
-        for conn in (report, client):
+        for conn in (report, client, wide):
             conn.cancel()
 
 

@@ -74,7 +74,8 @@ def test_commits_are_those_of_the_load_and_nothing_is_changed(trusting: Server, 
                 assert row is not None
                 sessions.append(row[0])
 
-    with _working(trusting, tmp_path, 16, "-R", "150"):
+    # Longer than the observation, however long that takes to begin.
+    with _working(trusting, tmp_path, 60, "-R", "150"):
         watcher = threading.Thread(target=watch)
         watcher.start()
         with administration.connect(target_of(trusting, "postgres")) as conn:

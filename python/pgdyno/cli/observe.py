@@ -54,11 +54,11 @@ def main(request: ObserveRequest) -> int:
         raise UsageError(msg("error-observe-short", least=f"{SHORTEST_S:g}"))
     if request.every_s is not None and request.every_s < request.seconds:
         raise UsageError(msg("error-observe-every"), msg("remedy-observe-every"))
-    done = 0
+    done, out = 0, console.output()
     while True:
         began = time.monotonic()
         try:
-            exit_code = _once(request)
+            exit_code = _once(request, out)
         except PgdynoError as e:
             if not done or request.every_s is None:
                 raise
@@ -66,13 +66,14 @@ def main(request: ObserveRequest) -> int:
             console.errors().print(f"pgdyno: {i18n.text(e.whole, request.lang)}", markup=False, soft_wrap=True)
             exit_code = e.exit_code
         done += 1
-        if request.every_s is None or exit_code > 128 or done == request.times:
+        if request.every_s is None or exit_code > 128 or done == request.times or out.quiet:
+            # Nobody reads any more (| head): nothing is observed for nobody.
             return exit_code
         with signals_raise():
             time.sleep(max(0.0, request.every_s - (time.monotonic() - began)))
 
 
-def _once(request: ObserveRequest) -> int:
+def _once(request: ObserveRequest, out: Console) -> int:
     errors, lang = console.errors(), request.lang
     target = targets.resolve(request.target)
     is_one = request.every_s is None
@@ -87,7 +88,6 @@ def _once(request: ObserveRequest) -> int:
     if request.json_output:
         as_json.write(_as_json(observation, found))
     elif found is not None:
-        out = console.output()
         if is_one:
             show(found, out, lang)
         else:

@@ -67,8 +67,9 @@ _QUERIES: dict[str, LiteralString] = {
     "extension": "select 'extension', extname, '', extversion from pg_extension",
     "default": """
         select 'default', split_part(u, '=', 1),
-               concat_ws(' in ', case when s.setrole <> 0 then s.setrole::regrole::text end,
-                         case when s.setdatabase <> 0 then 'database' end), substr(u, strpos(u, '=') + 1)
+               coalesce(nullif(concat_ws(' in ', case when s.setrole <> 0 then s.setrole::regrole::text end,
+                                         case when s.setdatabase <> 0 then 'database' end), ''), 'all roles'),
+               substr(u, strpos(u, '=') + 1)
         from pg_db_role_setting s, unnest(s.setconfig) u
         where s.setdatabase in (0, (select oid from pg_database where datname = current_database()))""",
 }

@@ -81,11 +81,11 @@ def plan_run(prepared: Prepared, options: Options) -> Plan:
     experiment = order.with_order(prepared.experiment, every, options)
     if experiment.run.is_duet:
         every = matrix.on_two_servers(experiment, every)
+    one_database = options.conninfo(experiment) is not None
     if prepared.resumed is not None:
         # It keeps the order with which it began.
-        batched = manifest.read(prepared.resumed).batched
-    else:
-        batched = is_batched(experiment, every, one_database=options.conninfo(experiment) is not None)
+        one_database = manifest.read(prepared.resumed).batched
+    batched = is_batched(experiment, every, one_database=one_database)
     return Plan(replace(prepared, experiment=experiment), every, units(experiment, every, batched), batched, longer_s)
 
 

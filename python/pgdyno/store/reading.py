@@ -228,8 +228,10 @@ def read(path: Path) -> RunData:
         return with_half_widths(latency_of(whole), whole, _units(parts))
 
     def latency(key: Key, tag: str, own: Latency) -> Latency:
-        # A single repetition has its own, with confidence intervals from within it.
-        return own if len(repetitions[key]) == 1 else pooled(tag, key)
+        # A single repetition has its own, with confidence intervals from within it; of an observed server only a mean
+        # is known, and no latency was recorded.
+        has_own = len(repetitions[key]) == 1 and (own.max_ns or not own.count)
+        return own if has_own else pooled(tag, key)
 
     latencies = _LazyKeys(repetitions, lambda key: latency(key, hlog.TRANSACTION, _first(repetitions[key]).latency))
     statements = _LazyKeys(

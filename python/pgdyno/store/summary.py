@@ -88,11 +88,8 @@ class _Below:
         measured = [r.start_ns for r in rows if r.phase == "measure"]
         # What ended after the measurement, or of a duet in the other side's turn, counts with the interval before it.
         self._place = {r.start_ns: max(0, bisect_right(measured, r.start_ns) - 1) for r in rows}
-        self._values = {
-            tag: [getattr(latency, name) for name in PERCENTILE_NAMES]
-            for tag, latency in latencies.items()
-            if _is_bounded(rows, summary)
-        }
+        wanted = latencies if _is_bounded(rows, summary) else {}
+        self._values = {tag: [getattr(x, name) for name in PERCENTILE_NAMES] for tag, x in wanted.items()}
         # Of each tag, a row an interval: count, sum, and the values up to each percentile.
         self._counts = {tag: np.zeros((len(measured), 2 + len(PERCENTILE_NAMES))) for tag in self._values}
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pgdyno import i18n
+from pgdyno import i18n, samples
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.cli import as_json
 from pgdyno.collect.sources.sessions import without_literals
@@ -698,6 +698,26 @@ def test_constants_of_others_are_not_written_down(text: str, shown: str) -> None
 def test_tables_are_known_by_the_names_that_plans_have() -> None:
     names = ("t", "public.t", 'public."User"', '"My.Own"."a""b"')
     assert [missing_index._plain(n) for n in names] == ["t", "t", "User", 'a"b']
+
+
+@pytest.mark.parametrize(
+    ("statement", "few"),
+    [
+        ("SELECT count(*) FROM (SELECT pad FROM t ORDER BY pad, v OFFSET 10) x", False),
+        ("SELECT sum(v) FROM t GROUP BY pad", False),
+        ("UPDATE t SET v = v + 1", False),
+        ("SELECT v FROM t WHERE id = 5", True),
+        ("SELECT v FROM t ORDER BY created LIMIT 1", True),
+        ("select * from a join t on a.id = t.a", True),
+        ("DELETE FROM t USING s WHERE t.id = s.id", True),
+        ("SELECT max(created) FROM t", True),
+        ("SELECT DISTINCT ON (a) a, b FROM t", True),
+        ("MERGE INTO t USING s ON t.k = s.k WHEN MATCHED THEN DO NOTHING", True),
+        (f"SELECT a, b, c FROM t {samples.CUT}", True),
+    ],
+)
+def test_an_index_helps_only_who_wants_few_rows(statement: str, few: bool) -> None:
+    assert missing_index.may_want_few(without_literals(statement)) is few
 
 
 def test_time_that_the_hypervisor_takes_is_a_neighbour(tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 from pgdyno.diagnosis import parts
+from pgdyno.diagnosis.finding import Confidence
 from pgdyno.diagnosis.recorded import at_one_load
 from pgdyno.model import IntervalRow
 from pgdyno.report import observed, observed_page
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.observe import summary_of
+from pgdyno.samples import CUT
 from pgdyno.store import reading
 
 from tests.support import synthetic
@@ -73,9 +75,9 @@ _STATES = [
 ]  # fmt: skip
 
 
-def _observation(folder: Path, rows: list[dict[str, Any]], **sampled: Any) -> RunAnalysis:
+def _observation(folder: Path, rows: list[dict[str, Any]], totals: Any = None, **sampled: Any) -> RunAnalysis:
     run = synthetic.make_run(
-        folder, synthetic.plans([8], 1), lambda *_: 1000.0, sampled={"waits": rows, **sampled},
+        folder, synthetic.plans([8], 1), lambda *_: 1000.0, sampled={"waits": rows, **sampled}, totals=totals,
         manifest={"observed": True},
     )  # fmt: skip
     return RunAnalysis(reading.read(run))
@@ -103,6 +105,48 @@ def test_parts_are_all_of_the_busy_time(tmp_path: Path, seed: int) -> None:
         assert not (p.is_ruled_out and true[p.name] / whole >= parts.NEGLIGIBLE)
         # What was never seen may still be there, by the rule of three.
         assert p.share.high > 0
+
+
+@pytest.mark.parametrize(
+    ("statements", "scanned", "unindexed", "named"),
+    [
+        (["SELECT count(*) FROM orders"], ["orders"], [], ""),
+        (["SELECT v FROM orders WHERE a = …"], ["orders"], [], "orders"),
+        # A check of a foreign key reads `orders` for each customer that is deleted.
+        (["DELETE FROM customers WHERE id = …", "SELECT count(*) FROM orders"], ["orders"], ["orders"], "orders"),
+        (["DELETE FROM customers WHERE id = …"], ["orders"], [], "orders"),
+        # The table that is read most is meant to be read whole; the next is not.
+        (["SELECT count(*) FROM orders", "SELECT v FROM items WHERE a = …"], ["orders", "items"], [], "items"),
+        (["SELECT count(*) FROM orders", "SELECT sum(v) FROM items"], ["orders", "items"], [], ""),
+        ([f"SELECT id, a, b FROM orders {CUT}"], ["orders"], [], "orders"),
+    ],
+)
+def test_a_table_is_scanned_for_few_rows_or_for_all(
+    tmp_path: Path, statements: list[str], scanned: list[str], unindexed: list[str], named: str
+) -> None:
+    row = {"kind": "client backend", "ours": 1.0, "state": "active", "wait_type": "", "wait": "", "looks": 10.0,
+           "processes": 4.0}  # fmt: skip
+    texts = [{"wait_type": "", "wait": "", "statement": s, "processes": 4.0 / len(statements)} for s in statements]
+    tables = [
+        {"table": name, "seq_scans": 9000.0, "seq_rows_read": (9 - n) * 1e7} for n, name in enumerate(scanned)
+    ]  # fmt: skip
+    keys = [{"object": "unindexed-key", "name": "customer", "definition": name} for name in unindexed]
+    run = _observation(tmp_path, [row], {"tables": tables, "definitions": keys}, wait_statements=texts)
+    found = [f for f in run.diagnosis.findings if f.cause == "missing-index"]
+    assert [str(f.message.args["table"].text) for f in found] == ([named] if named else [])  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("observed", [True, False])
+def test_another_load_is_no_trouble_of_an_observed_server(tmp_path: Path, observed: bool) -> None:
+    row = {"kind": "client backend", "ours": 1.0, "state": "active", "wait_type": "IO", "wait": "WalSync",
+           "looks": 10.0, "processes": 3.0}  # fmt: skip
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda p, i, r: (1000.0 if i < 20 else 500.0) * r.uniform(0.97, 1.03),
+        intervals=40, sampled={"waits": [row]}, manifest={"observed": observed},
+    )  # fmt: skip
+    found = {f.cause: (n, f.confidence) for n, f in enumerate(RunAnalysis(reading.read(run)).diagnosis.findings)}
+    first, confidence = found["level-change"]
+    assert (confidence is Confidence.LOW) is observed and (first > 0) is observed, found
 
 
 def test_little_is_ruled_out_where_little_was_seen(tmp_path: Path) -> None:

@@ -11,17 +11,20 @@ from psycopg import pq
 
 from pgdyno.collect.sources.base import Row
 from pgdyno.collect.sources.sessions import MAINTENANCE, without_literals
+from pgdyno.samples import CUT
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 #: Sessions whose statements are read at a look, about: others at work, and our clients that wait. Of more,
 #: some are read in turn.
 _READ = 20
+#: Characters that are kept of a statement; one more is read, which tells that there are more.
+_TEXT = 200
 #: By the function beneath the view: the view joins names that nobody asks for here. Our own clients apart from others.
 #: A physical or logical replication stream is no command, and parallel workers belong to their leader. A window
 #: function that takes the first 20 would double what a look costs.
 _ACTIVITY = r"""
 select kind, ours, state, wait_type, wait, other or waits, case when other and is_read then application end,
-       case when (other or waits) and is_read then left(query, 200) end, count(*)
+       case when (other or waits) and is_read then left(query, 201) end, count(*)
 from (
   select coalesce(backend_type, '?') as kind, coalesce(application_name, '') as application, query,
          coalesce({ours}, false) as ours,
@@ -99,11 +102,13 @@ class Waits:
             )
             self._seen[kind, ours == "t", state, what, event] += int(count)
             candidates += int(count) if candidate == "t" else 0
+            text = without_literals(command[:_TEXT])
             if command and ours == "t":
-                self._statements[what, event, without_literals(command)] += one_in * int(count)
+                text = f"{text} {CUT}" if len(command) > _TEXT else text
+                self._statements[what, event, text] += one_in * int(count)
             elif command:
                 wait = f"{what}:{event}" if what else ""
-                self._commands[application, without_literals(command), state, wait] += one_in * int(count)
+                self._commands[application, text, state, wait] += one_in * int(count)
             self.is_locked |= ours == "t" and what == "Lock"
         self._one_in = max(1, -(-candidates // _READ))
 

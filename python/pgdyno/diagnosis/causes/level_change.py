@@ -92,7 +92,9 @@ def _judge(e: Observed) -> Finding | None:
             before=Quantity(worst.before, "count"), after=Quantity(worst.after, "count"),
             seen=contrast.sentence(evidence),
         ),
-        Share(loss, 0.0, loss), THROUGHPUT, Confidence.HIGH if is_known else Confidence.MEDIUM,
+        Share(loss, 0.0, loss), THROUGHPUT,
+        # Of an observed server the mix of statements may have changed.
+        Confidence.HIGH if is_known else Confidence.LOW if e.is_observation else Confidence.MEDIUM,
         message("level-change-remedy"),
         [Fact("trials-with-change", len(changes)), Fact("trials", len(e.trials))],
     )  # fmt: skip

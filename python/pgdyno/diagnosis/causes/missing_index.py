@@ -14,6 +14,7 @@ from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Row
 from pgdyno.message import Name, message
+from pgdyno.samples import CUT
 from pgdyno.units import Quantity, Share
 
 #: A column that is compared with a value, alone on its side: "(v = $1)", "((name)::text = 'a'::text)".
@@ -23,6 +24,8 @@ _CONDITION = re.compile(
 )
 #: Conditions that an index of plain columns does not serve.
 _NOT_SERVED = re.compile(r"\b(?:OR|NOT|SubPlan|CASE|COALESCE)\b")
+#: Words by which a statement asks for some of the rows, or for what an index has without them.
+_PICKS = re.compile(r"\b(?:where|join|limit|fetch|having|merge|distinct\s+on|(?:min|max)\s*\()", re.IGNORECASE)
 #: Types that a cast to text does not change for an index.
 _TEXT = re.compile(r"text|character varying|character")
 _LAST = re.compile(r'("(?:[^"]|"")*"|[^."]+)$')
@@ -154,12 +157,22 @@ def _scanned_tables(e: Observed) -> Finding | None:
         t for t in e.whole("tables")
         if t["seq_scans"] >= _OFTEN * transactions and t["seq_rows_read"] >= _ROWS * t["seq_scans"]
     ]  # fmt: skip
-    if not scanned:
-        return None
-    worst = max(scanned, key=lambda t: float(t["seq_rows_read"]))
-    name, scans, rows_each = str(worst["table"]), worst["seq_scans"], worst["seq_rows_read"] / worst["seq_scans"]
-    of = re.compile(rf"\b{re.escape(_plain(name))}\b", re.IGNORECASE)
-    busy = [s for s in parts.statements(e) if of.search(s.statement)]
+    for table in sorted(scanned, key=lambda t: -float(t["seq_rows_read"])):
+        name = str(table["table"])
+        of = re.compile(rf"\b{re.escape(_plain(name))}\b", re.IGNORECASE)
+        named = [s for s in parts.statements(e) if of.search(s.statement)]
+        busy = [s for s in named if may_want_few(s.statement)]
+        # Statements that want all rows account for the scans, unless a foreign key's check may do as well.
+        if busy or not named or _unindexed(e, name):
+            return _scanned(e, table, transactions, running, busy)
+    return None
+
+
+def _scanned(
+    e: Observed, table: Row, transactions: int, running: Share, busy: Sequence[parts.BusyStatement]
+) -> Finding:
+    """Return the finding about a table that is read whole; `busy` are the statements that name it, if any is known."""
+    name, scans, rows_each = str(table["table"]), table["seq_scans"], table["seq_rows_read"] / table["seq_scans"]
     # Of a statement that names the table the time is known; of a foreign key's check or a trigger, only a bound.
     share = busy[0].share if busy else 0.0
     low, high = (share * 0.5, min(1.0, share)) if busy else (0.0, running.high)
@@ -175,6 +188,14 @@ def _scanned_tables(e: Observed) -> Finding | None:
         message("missing-index-remedy" if busy else "missing-index-hidden-remedy", table=Name(name)),
         [Fact("rows-read", rows_each), Fact("scans-per-transaction", scans / transactions)],
     )  # fmt: skip
+
+
+def may_want_few(statement: str) -> bool:
+    """Return True unless a statement plainly asks for all rows of its tables, which no index spares.
+
+    The text of a long statement ends early, and may go on with a condition.
+    """
+    return statement.endswith(CUT) or _PICKS.search(statement) is not None
 
 
 def _unindexed(e: Observed, table: str) -> list[list[str]]:
