@@ -189,6 +189,20 @@ def test_all_methods_make_the_same(cluster: Server, server: Server, options: tup
 
 
 @pytest.mark.slow
+def test_a_page_is_of_a_load_that_was_measured(cluster: Server, tmp_path: Path) -> None:
+    page = tmp_path / "load.html"
+    argv = ("load", "pk", "--rows", 1_000, "--data", cluster.data, "--pg-bin", cluster.bin, "--replace", "--page", page)
+    loaded = pgdyno(*argv)
+    assert loaded.code == 0 and page.exists(), loaded.err
+    page.unlink()
+    again = pgdyno(*argv)
+    assert again.code == 0 and tells(again.err, "page-nothing-loaded", path=page) and not page.exists(), again.err
+    cluster.start()
+    cluster.sql("drop table pk")
+    cluster.stop()
+
+
+@pytest.mark.slow
 def test_a_dataset_that_is_there_is_found_and_one_of_another_size_replaced(cluster: Server) -> None:
     assert "done in" in direct(cluster, "tpcb", "--scale=1").out
     assert tells(direct(cluster, "tpcb", "--scale=1").out, "load-exists")

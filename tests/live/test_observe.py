@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import threading
@@ -239,6 +240,23 @@ def test_it_observes_again_and_again(trusting: Server, tmp_path: Path) -> None:
     assert len(list((tmp_path / "runs").iterdir())) == 2
     followed = pgdyno("history", tmp_path / "runs")
     assert followed.code == 0, followed.err
+
+
+@pytest.mark.slow
+def test_nothing_is_observed_for_nobody(trusting: Server, tmp_path: Path) -> None:
+    """`pgdyno observe --every ... | head` ends when the output is closed, with its first record whole."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with _working(trusting, tmp_path, 60):
+        argv = ["observe", "--target", trusting.conninfo(), "--for", "5", "--every", "6"]
+        done = subprocess.run(
+            [str(PGDYNO), *argv, "--runs", str(tmp_path / "runs")], stdout=writer, stderr=subprocess.PIPE, text=True,
+            env=environment(), timeout=60, check=False,
+        )  # fmt: skip
+    os.close(writer)
+    assert done.returncode == 0 and "Traceback" not in done.stderr, done.stderr
+    (run,) = (tmp_path / "runs").iterdir()
+    assert (run / "report.html").exists()
 
 
 @pytest.mark.sampled(1)
