@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -31,6 +33,29 @@ def test_a_page_is_drawn_filtered_and_leads_to_trials(tmp_path: Path, lang: str)
     assert page["led_to"] == [f"trial-{n}" for n in page["figure_of"].split(",")] and len(page["led_to"]) == 3
     lines = page["csv"].splitlines()
     assert len(lines) == 9 and "," in lines[0] and lines[1].startswith("read </script> only,on,1,1,")
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_saved_table_is_the_table_of_programs(tmp_path: Path, lang: str) -> None:
+    plans = synthetic.plans([1, 2, 4, 8], 3, workload='read "all", <i>', settings=[True, False])
+    run = synthetic.make_run(tmp_path, plans, lambda p, i, r: 1000 * p.clients * r.uniform(0.9, 1.1))
+    shown = view.build(RunAnalysis(reading.read(run)), lang=lang)
+    saved = used(html.render(shown), tmp_path)["tables"]
+    assert set(saved) == {t.name for t in shown.tables}
+    for table in shown.tables:
+        assert programs_values(saved[table.name]["csv"]) == programs_values(table.as_csv), table.name
+
+
+def programs_values(text: str) -> list[list[str | float]]:
+    """Return the cells of a CSV file; numbers as numbers, which scripts write differently."""
+
+    def value(cell: str) -> str | float:
+        try:
+            return float(cell)
+        except ValueError:
+            return cell
+
+    return [[value(cell) for cell in row] for row in csv.reader(io.StringIO(text))]
 
 
 @pytest.mark.slow

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import scipy
 
 from pgdyno.analysis.series import Array
+from pgdyno.analysis.spread import NORMAL_975, student_975
 
 #: Of the intervals, percent on each side.
 _TAIL = 2.5
@@ -143,11 +143,11 @@ def _grouped_by_level(n: Array, residuals: Array, distinct: int) -> tuple[Array,
     be if the fit had taken no degrees of freedom. Few levels know the size of their error badly: it is multiplied by
     the ratio of Student's t quantile to the normal quantile.
     """
-    means = np.asarray([residuals[n == level].mean() for level in np.unique(n)])
+    _, where = np.unique(n, return_inverse=True)
+    means = np.bincount(where, residuals) / np.bincount(where)
     free = distinct - 3
-    student = float(scipy.special.stdtrit(free, 1 - _TAIL / 100) / scipy.special.ndtri(1 - _TAIL / 100))
-    of_levels = (means - means.mean()) * math.sqrt(distinct / free) * student
-    within = residuals - means[np.searchsorted(np.unique(n), n)]
+    of_levels = (means - means.mean()) * math.sqrt(distinct / free) * student_975(free) / NORMAL_975
+    within = residuals - means[where]
     spare = len(n) - distinct
     return of_levels, within * math.sqrt(len(n) / spare) if spare else np.zeros(0)
 

@@ -43,6 +43,10 @@ def estimate(values: Sequence[float]) -> Estimate:
     return Estimate(n, statistics.median(values), mean, min(values), max(values), half)
 
 
+#: The 97.5% quantile of the normal distribution.
+NORMAL_975 = 1.959964
+
+
 def student_975(degrees: int) -> float:
     """Return the 97.5% quantile of Student's t distribution.
 
@@ -58,5 +62,5 @@ def student_975(degrees: int) -> float:
         raise ValueError("at least one degree of freedom")
     if degrees <= len(table):
         return table[degrees - 1]
-    z = 1.959964
+    z = NORMAL_975
     return z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)

@@ -136,7 +136,8 @@ def linked(value: Value | None, trials: Sequence[TrialRecord]) -> Cell:
 
 def all_linked(values: Iterable[Value | None], trials: Sequence[TrialRecord]) -> list[Cell]:
     """Return cells with values of these trials."""
-    return [linked(v, trials) for v in values]
+    numbers = tuple(t.plan.number for t in trials)
+    return [Cell(DASH if v is None else v, () if v is None or isinstance(v, Absent) else numbers) for v in values]
 
 
 def cells(values: Iterable[Value | Cell | str | None]) -> list[Cell]:
@@ -204,6 +205,15 @@ class Table:
         """The cells as numbers in base units; None if a cell holds none."""
         return [[_number(c, column) for c, column in zip(row, self.columns, strict=True)] for row in self.cells]
 
+    @property
+    def machine_headings(self) -> list[str]:
+        """The headings of the columns for programs."""
+        return [c.machine_heading for c in self.columns]
+
+    def machine_text(self, i: int, k: int) -> str:
+        """Return the cell of row `i` and column `k` for programs."""
+        return _machine(self.cells[i][k], self.numbers[i][k], self.columns[k])
+
     @cached_property
     def as_csv(self) -> str:
         """The table as CSV with a heading, for programs.
@@ -212,7 +222,7 @@ class Table:
         """
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([c.machine_heading for c in self.columns])
+        writer.writerow(self.machine_headings)
         for row, numbers in zip(self.cells, self.numbers, strict=True):
             writer.writerow(map(_machine, row, numbers, self.columns))
         return out.getvalue()
@@ -233,6 +243,11 @@ def _text(cell: Cell, column: Column, lang: str) -> str:
 
 
 def _number(cell: Cell, column: Column) -> float | None:
+    # Most cells of a large table hold a number or nothing.
+    if type(cell.value) is float:
+        return cell.value * (column.form or NUMBER).base
+    if cell.value is DASH:
+        return None
     match cell.value:
         case int() | float():
             return cell.value * (column.form or NUMBER).base

@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from pgdyno.message import listed, message
 from pgdyno.plot import svg
-from pgdyno.report.cells import Table
+from pgdyno.report.cells import DASH, Table
 from pgdyno.report.sections import sections
 from pgdyno.report.view import View
 
@@ -64,7 +64,9 @@ def template(name: str) -> jinja2.Template:
 def _table_data(t: Table, texts: list[list[str]], lang: str) -> dict[str, object]:
     """Return the data that the page's script needs of a table.
 
-    A cell is its text, or its text and its trials. `values` holds the sort keys of cells that are not text.
+    A cell is its text, or its text and its trials. `values` holds the cells as numbers, by which rows are sorted and
+    saved as CSV. `plain` has the texts of cells whose text in a CSV file differs from the one on the page, by row and
+    column.
     """
     rows = [
         [[text, c.trials] if c.trials else text for c, text in zip(row, line, strict=True)]
@@ -76,11 +78,23 @@ def _table_data(t: Table, texts: list[list[str]], lang: str) -> dict[str, object
         "rows": rows,
         "values": t.numbers,
         "folders": t.folders,
-        "csv": t.as_csv,
+        "headings": t.machine_headings,
+        "plain": {} if lang == "en" else _plain(t, texts),
     }
     if t.name == "trials":
         data["numbers"] = [int(line[0].split("-")[0]) for line in texts]
     return data
+
+
+def _plain(t: Table, texts: list[list[str]]) -> dict[str, str]:
+    found = {}
+    for i, (row, line) in enumerate(zip(t.cells, texts, strict=True)):
+        for k, (cell, text) in enumerate(zip(row, line, strict=True)):
+            if isinstance(cell.value, float) or cell.value == DASH:
+                continue
+            if (plain := t.machine_text(i, k)) != text:
+                found[f"{i},{k}"] = plain
+    return found
 
 
 def embedded(data: Any) -> str:

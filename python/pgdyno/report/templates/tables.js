@@ -73,9 +73,19 @@ function sort(button) {
   button.closest("th").setAttribute("aria-sort", s.descending ? "descending" : "ascending");
   draw(name);
 }
+// A table for programs: numbers in base units, which the headings name.
+function csv(t) {
+  const quoted = text => /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  const cell = (c, i, k) => {
+    if (t.values[i][k] !== null) return String(Number(t.values[i][k].toPrecision(9)));
+    const text = t.plain[[i, k]] ?? (Array.isArray(c) ? c[0] : c);
+    return text === "–" ? "" : quoted(text);
+  };
+  return [t.headings.map(quoted), ...t.rows.map((row, i) => row.map((c, k) => cell(c, i, k)))].map(row => row.join(",") + "\n").join("");
+}
 function save(name) {
   const a = document.createElement("a");
-  a.href = URL.createObjectURL(new Blob([TABLES[name].csv], { type: "text/csv" }));
+  a.href = URL.createObjectURL(new Blob([csv(TABLES[name])], { type: "text/csv" }));
   a.download = name + ".csv";
   a.click();
   URL.revokeObjectURL(a.href);
@@ -95,13 +105,13 @@ const tsv = name => [TABLES[name].columns, ...order(name).map(i => TABLES[name].
 document.addEventListener("click", e => {
   const copy = e.target.closest("[data-copy], [data-copy-of]");
   if (copy) copied(copy, copy.dataset.copy ? tsv(copy.dataset.copy) : document.getElementById(copy.dataset.copyOf).textContent);
-  const a = e.target.closest("a[data-trials]"), csv = e.target.closest("[data-csv]"), by = e.target.closest("[data-sort]");
+  const a = e.target.closest("a[data-trials]"), saved = e.target.closest("[data-csv]"), by = e.target.closest("[data-sort]");
   if (a && state.trials) {
     find("filter", "trials").value = "";
     Object.assign(state.trials, { text: "", only: new Set(a.dataset.trials.split(",").map(Number)), shown: PAGE });
     draw("trials");
   }
-  if (csv) save(csv.dataset.csv);
+  if (saved) save(saved.dataset.csv);
   if (by) sort(by);
 });
 // On paper every row stands, whatever is filtered.
