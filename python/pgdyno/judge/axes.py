@@ -30,6 +30,10 @@ class AxisComparisons:
     together: bool = False
     #: The servers ran already: they are not started anew.
     running: bool = False
+    #: Of duets: numbers of trials that changed against their partner, and are in no verdict.
+    uneven: frozenset[int] = frozenset()
+    #: Pairs that were looked at; one without a common figure has no row.
+    pairs: list[Pair] = field(default_factory=list)
 
 
 def along_axes(data: RunData, groups: Sequence[Group], margin: float = MARGIN) -> AxisComparisons:
@@ -42,14 +46,15 @@ def along_axes(data: RunData, groups: Sequence[Group], margin: float = MARGIN) -
     if not m.run.is_duet:
         blocked = m.run.order != "written" and not m.batched
         rows = compared(pairs, FIGURES, blocked=blocked, seconds=seconds, margin=margin, per_start=per_start)
-        return AxisComparisons(rows, left_out)
+        return AxisComparisons(rows, left_out, pairs=pairs)
     from_slices = duets.compared(data, pairs, level=level_for(len(pairs) * len(FIGURES)), margin=margin)
     known = {(id(r.pair), r.figure.name) for r in from_slices}
     rest = compared(pairs, FIGURES, blocked=True, seconds=seconds, margin=margin, per_start=per_start)
     rows = [*from_slices, *(r for r in rest if (id(r.pair), r.figure.name) not in known)]
     order = {id(p): n for n, p in enumerate(pairs)}
     rows.sort(key=lambda r: (order[id(r.pair)], FIGURES.index(r.figure)))
-    return AxisComparisons(rows, left_out, m.run.order == "simultaneous", not m.managed)
+    together, running = m.run.order == "simultaneous", not m.managed
+    return AxisComparisons(rows, left_out, together, running, duets.uneven(data, pairs), pairs)
 
 
 def _pairs(groups: Sequence[Group]) -> list[Pair]:

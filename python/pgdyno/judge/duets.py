@@ -40,8 +40,7 @@ def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float)
         if b is None or value_a is None or value_b is None:
             continue
         differences = _slice_rows(data, a, b)
-        if level_change([math.exp(d) for d in differences]):
-            # What changed on one side alone has no one ratio.
+        if _is_uneven(differences):
             continue
         found = duet.pair_ratio(differences) if figure is TPS else _trial_rows(a, b, figure, value_a, value_b)
         if found is None:
@@ -67,6 +66,22 @@ def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float)
         )
     together, running = data.manifest.run.order == "simultaneous", not data.manifest.managed
     return Row(pair, figure, c, seconds, from_slices=True, together=together, running=running)
+
+
+def uneven(data: RunData, pairs: Sequence[Pair]) -> frozenset[int]:
+    """Return the numbers of the trials of which one side changed against the other: these have no one ratio."""
+    found: set[int] = set()
+    for pair in pairs:
+        other = {t.plan.repetition: t for t in pair.b.trials}
+        for a in pair.a.trials:
+            b = other.get(a.plan.repetition)
+            if b is not None and _is_uneven(_slice_rows(data, a, b)):
+                found |= {a.plan.number, b.plan.number}
+    return frozenset(found)
+
+
+def _is_uneven(differences: Sequence[float]) -> bool:
+    return level_change([math.exp(d) for d in differences]) is not None
 
 
 def _value(t: TrialRecord, figure: Figure) -> float | None:

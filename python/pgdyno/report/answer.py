@@ -67,7 +67,11 @@ def without_work(run: RunAnalysis) -> list[Text]:
 
 def without_one_level(run: RunAnalysis) -> list[Text]:
     """Return what the answer begins with where the throughput changed its level, or stood still."""
-    mixed = [g for g in run.groups if g.mixed] if run.data.manifest.capacity is None else []
+    if run.data.manifest.capacity is not None:
+        return []
+    if run.data.manifest.run.is_duet:
+        return _without_one_ratio(run)
+    mixed = [g for g in run.groups if any(t.plan.number in run.spoiling for t in g.mixed)]
     out: list[Text] = []
     for g in mixed[:_SOME]:
         some = g.mixed
@@ -77,6 +81,17 @@ def without_one_level(run: RunAnalysis) -> list[Text]:
     if len(mixed) > _SOME:
         out.append(message("answer-more-without-level", n=len(mixed) - _SOME))
     return out
+
+
+def _without_one_ratio(run: RunAnalysis) -> list[Text]:
+    """Return a sentence for each configuration of a duet that changed against its partner in too many trials."""
+    found = []
+    for g in dict.fromkeys(pair.b for pair in run.comparisons.pairs):
+        n = sum(t.plan.number in run.spoiling for t in g.trials)
+        if n:
+            trials = names.trials_of(n, len(g.trials))
+            found.append(message("answer-no-one-ratio", where=names.configuration(g), trials=trials))
+    return [*found[:_SOME], *([message("answer-more-without-level", n=len(found) - _SOME)] if found[_SOME:] else [])]
 
 
 def _how_far(r: Regimes) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from pgdyno.judge.canaries import host_changes
 from pgdyno.message import Argument, Message, Name, Text, listed, message
 from pgdyno.model import WRONG, Caveat, Key, TrialRecord
 from pgdyno.report.names import trials_of
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.manifest import Manifest, Place
 from pgdyno.store.reading import RunData
 from pgdyno.store.texts import english
@@ -109,9 +110,11 @@ class CaveatText:
         return message("caveat", text=self.text, trials=self.trials, remedy=self.remedy)
 
 
-def caveats(data: RunData) -> list[CaveatText]:
+def caveats(run: RunAnalysis) -> list[CaveatText]:
     """Return the caveats of a run. What went wrong comes first, then what is merely to be known."""
+    data = run.data
     counts = Counter(c for t in data.trials for c in t.caveats)
+    levels = _levels(run, counts.pop(Caveat.NO_ONE_LEVEL, 0))
     wrong = {c for c in counts if c in WRONG}
     m = data.manifest
     if m.shrunk:
@@ -129,7 +132,27 @@ def caveats(data: RunData) -> list[CaveatText]:
         counts[Caveat.FITS_IN_MEMORY] = len(data.trials)
     ordered = sorted(counts.items(), key=lambda x: x[0] not in WRONG)
     found = [CaveatText(c.message, c.advice, trials_of(n, len(data.trials)), c in wrong) for c, n in ordered]
-    return [*found, *_host_changes(data)]
+    return sorted([*levels, *found, *_host_changes(data)], key=lambda c: not c.is_wrong)
+
+
+def _levels(run: RunAnalysis, n: int) -> list[CaveatText]:
+    """Return the caveat of `n` trials that have no one level, and of trials of a duet that have no one ratio."""
+    of = len(run.data.trials)
+    if not run.data.manifest.run.is_duet:
+        if not n:
+            return []
+        c = Caveat.NO_ONE_LEVEL
+        text = c.message if run.spoiling else message("caveat-levels-left-out")
+        return [CaveatText(text, c.advice, trials_of(n, of), bool(run.spoiling))]
+    found = []
+    if uneven := run.comparisons.uneven:
+        spoils = bool(run.spoiling)
+        text = message("caveat-no-one-ratio")
+        found.append(CaveatText(text, message("caveat-no-one-ratio-remedy"), trials_of(len(uneven), of), spoils))
+    if n:
+        text = message("caveat-levels-cancel")
+        found.append(CaveatText(text, message("caveat-levels-cancel-remedy"), trials_of(n, of), False))
+    return found
 
 
 def _host_changes(data: RunData) -> list[CaveatText]:

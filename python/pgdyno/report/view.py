@@ -144,7 +144,7 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
     ]
     # Before the heading is made: it names the files that could not be read, of which some are found on the way.
     pictures = _pictures(run, lang) if with_charts else []
-    answers, headline, reasons, caveats = answered(run), _headline(run), _reasons(run), heading.caveats(data)
+    answers, headline, reasons, caveats = answered(run), _headline(run), _reasons(run), heading.caveats(run)
     return View(
         title=Name(m.title or m.name, m.title_zh) if m.title or m.name else message("title-run"),
         subtitle=heading.subtitle(data),

@@ -12,6 +12,7 @@ from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.judge.axes import AxisComparisons, along_axes
 from pgdyno.judge.groups import Group, fastest, groups_of
+from pgdyno.judge.regimes import spoiling
 from pgdyno.model import TrialRecord
 from pgdyno.store.reading import RunData
 
@@ -68,6 +69,11 @@ class RunAnalysis:
     def comparisons(self) -> AxisComparisons:
         """Pairs of configurations that differ in one axis."""
         return along_axes(self.data, self.groups, self.margin)
+
+    @cached_property
+    def spoiling(self) -> frozenset[int]:
+        """Numbers of the trials whose changes of level stand against the result."""
+        return spoiling(self.data, self.groups, self.comparisons.rows, self.comparisons.uneven)
 
     def diagnosis_of(self, group: Group) -> Diagnosis:
         """Return the findings of one configuration."""

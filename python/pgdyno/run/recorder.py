@@ -19,8 +19,8 @@ from pgdyno.collect import host, relations, server
 from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError, msg, reason
 from pgdyno.interrupt import Terminated
 from pgdyno.message import Name, Text, listed, message
-from pgdyno.model import WRONG, TrialPlan
-from pgdyno.report import view
+from pgdyno.model import TrialPlan
+from pgdyno.report import heading, view
 from pgdyno.report import write as reports
 from pgdyno.report.view import View
 from pgdyno.results.analysis import RunAnalysis
@@ -265,12 +265,11 @@ class Recorder:
         outcome.path = self.directory.path
         recorded = None
         try:
-            trials = reading.read_records(self.directory.path)
-            if outcome.exit_code == EXIT_OK and any(WRONG & set(t.caveats) for t in trials):
-                outcome.exit_code = EXIT_WITH_CAVEATS
             recorded = (outcome.error, outcome.exit_code)
             self.update(ended_at=rundir.now_text(), **_ending(outcome))
             outcome.analysis = RunAnalysis(reading.read(self.directory.path))
+            if outcome.exit_code == EXIT_OK and any(c.is_wrong for c in heading.caveats(outcome.analysis)):
+                outcome.exit_code = EXIT_WITH_CAVEATS
             if any(t.summary for t in outcome.analysis.data.trials):
                 self._write_findings(outcome.analysis)
                 outcome.view = view.build(outcome.analysis)

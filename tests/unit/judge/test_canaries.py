@@ -11,6 +11,7 @@ from pgdyno.collect import canary
 from pgdyno.judge.canaries import host_changes
 from pgdyno.model import TrialPlan
 from pgdyno.report import heading
+from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
 
 from tests.support import synthetic
@@ -43,7 +44,7 @@ def test_a_machine_that_changed_is_named(tmp_path: Path) -> None:
     data = _run(tmp_path, [(1e6, 1.01e6), (0.99e6, 1e6), (1.3e6, 1.3e6), (1e6, 1e6)])
     (change,) = host_changes(data)
     assert (change.figure, change.trials) == ("cpu_ns", [3]) and change.ratio == pytest.approx(1.3, rel=0.02)
-    texts = [i18n.text(c.sentence) for c in heading.caveats(data)]
+    texts = [i18n.text(c.sentence) for c in heading.caveats(RunAnalysis(data))]
     assert any(tells(t, "caveat-host") and "+30%" in t for t in texts)
 
 
