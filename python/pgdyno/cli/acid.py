@@ -11,7 +11,6 @@ from typing import Any
 
 import psycopg
 from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from pgdyno import engine
@@ -19,6 +18,7 @@ from pgdyno.cli import as_json, console, streams
 from pgdyno.cli.cluster import settings_of
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
+from pgdyno.cli.tables import Table
 from pgdyno.cli.tpcc import began, dataset_in, show_checked
 from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets

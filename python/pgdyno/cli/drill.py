@@ -12,7 +12,6 @@ from pathlib import Path
 
 import psycopg
 from rich import box
-from rich.table import Table
 from rich.text import Text
 
 from pgdyno import i18n
@@ -21,6 +20,7 @@ from pgdyno.cli.console import command_line
 from pgdyno.cli.options import language
 from pgdyno.cli.requests import DrillRequest
 from pgdyno.cli.stopping import stoppable
+from pgdyno.cli.tables import Table
 from pgdyno.drill import description, foreign, modes, page, words
 from pgdyno.drill import drill as drills
 from pgdyno.drill.beside import Beside
@@ -58,7 +58,8 @@ REPORT = "report.html"
 def list_faults() -> int:
     """Each with what must come of it."""
     table = Table(box=box.SIMPLE_HEAD)
-    for name in ("column-fault", "heading-fault-done", "heading-fault-expected"):
+    table.add_column(streams.written(Message("column-fault")), no_wrap=True)
+    for name in ("heading-fault-done", "heading-fault-expected"):
         table.add_column(streams.written(Message(name)))
     for f in FAULTS.values():
         done, expected = Message(f"fault-done-{f.name}"), Message(f"fault-expected-{f.name}")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from rich.table import Table
-
 from pgdyno import i18n
 from pgdyno.cli import console
+from pgdyno.cli.tables import Table
 from pgdyno.message import Name
 from pgdyno.spec import load as specs
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from pgdyno import i18n
 from pgdyno.analysis.changepoints import FEWEST
 from pgdyno.analysis.scaling import Scaling
 from pgdyno.cli import as_json, console, streams
+from pgdyno.cli.tables import Table
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, UsageError, msg
 from pgdyno.format import change, integer
 from pgdyno.judge import history, scaling

@@ -11,7 +11,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from rich import box
-from rich.table import Table
 
 from pgdyno import i18n
 from pgdyno.cli import console
@@ -19,6 +18,7 @@ from pgdyno.cli.options import language
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.requests import LoadRequest
 from pgdyno.cli.stopping import stoppable
+from pgdyno.cli.tables import Table
 from pgdyno.cluster import datadir
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.datadir import PrivateServer

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
 from rich.text import Text
 
 from pgdyno import i18n
 from pgdyno.cli import as_json, console
+from pgdyno.cli.tables import Table
 from pgdyno.errors import EXIT_OK
 from pgdyno.judge import logs, measured
 from pgdyno.judge.measured import Judged, Sides

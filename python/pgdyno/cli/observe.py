@@ -8,13 +8,13 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from pgdyno import i18n
 from pgdyno.cli import as_json, console
 from pgdyno.cli.console import command_line
 from pgdyno.cli.progress import stream_for
+from pgdyno.cli.tables import Table
 from pgdyno.cluster import target as targets
 from pgdyno.errors import EXIT_OK, PgdynoError, UsageError, msg
 from pgdyno.interrupt import signals_raise

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.table import Table
 
 from pgdyno import i18n
 from pgdyno.cli import console
 from pgdyno.cli.options import language
 from pgdyno.cli.overrides import run_overrides, say_what_is_too_short
 from pgdyno.cli.requests import RunRequest
+from pgdyno.cli.tables import Table
 from pgdyno.cluster.managed import FACTS
 from pgdyno.collect import host
 from pgdyno.load.plan import measure_disk

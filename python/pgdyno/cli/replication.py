@@ -13,13 +13,13 @@ from pathlib import Path
 
 import psycopg
 from rich import box
-from rich.table import Table
 
 from pgdyno import i18n
 from pgdyno.cli import console, streams
 from pgdyno.cli.cluster import settings_of
 from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
+from pgdyno.cli.tables import Table
 from pgdyno.cluster import network as networks
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError, msg
 from pgdyno.format import one_line

@@ -8,9 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from pgdyno.cli import console, streams
+from pgdyno.cli.tables import Table
 from pgdyno.errors import UsageError, msg
 from pgdyno.format import count
 from pgdyno.store import query

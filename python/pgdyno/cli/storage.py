@@ -9,12 +9,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich import box
-from rich.table import Table
 
 from pgdyno import i18n
 from pgdyno.cli import console
 from pgdyno.cli.progress import Steps
 from pgdyno.cli.stopping import stoppable
+from pgdyno.cli.tables import Table
 from pgdyno.collect.others import AtWork, others_at_work, words_for
 from pgdyno.errors import UsageError, msg
 from pgdyno.load.units import pg_size
