@@ -1,7 +1,8 @@
 """Writes what the documentation quotes from the program itself: `make docs`. Tests hold the files against this.
 
 The reference (help texts, the schema) is the same each time. Outputs of real runs are not: each quote stands behind a
-comment with a digest of how the present version prints runs that were made up, and is stale when that differs.
+comment with a digest of how the present version prints a run of that kind that was made up, or of the texts that the
+output consists of. A quote whose digest differs is stale.
 """
 
 from __future__ import annotations
@@ -21,8 +22,9 @@ import tempfile
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 # The runs that are made up are the tests'.
@@ -153,6 +155,8 @@ def files() -> dict[Path, str]:
 class Quote:
     """A block of a page: what a command prints."""
 
+    #: Kinds of output that it shows, for `digest`.
+    printed_by: tuple[str, ...]
     page: str
     command: str
     #: Of its output, what is shown.
@@ -275,81 +279,106 @@ CLUSTERS = {
     "r2": "pgdyno cluster create r2 --standbys 2 --archive",
 }
 QUOTES = {
-    "demo": Quote("README.md", "pgdyno run quick --embedded", _until("\nMore: --details")),
-    "explain": Quote(LIMIT_GUIDE, _EXPLAIN),
-    "verify": Quote(LIMIT_GUIDE, _VERIFY, _after("Measured on")),
-    "observe": Quote("docs/guide/observe.md", _PREPARED + _OBSERVE),
-    "vary": Quote(COMPARE_GUIDE, "pgdyno run quick --vary synchronous_commit=on,off", _first(2)),
-    "answer": Quote("README.md", "pgdyno run quick --vary synchronous_commit=on,off", _answer),
-    "plan": Quote(EXPERIMENTS_GUIDE, "pgdyno plan pgbench-compare"),
-    "capacity": Quote(LIMIT_GUIDE, "pgdyno capacity --slo 'p99<20ms' --embedded --scale 10", _lines(20)),
-    "scaling": Quote(LIMIT_GUIDE, "pgdyno scaling", _until("\n\n500000000")),
+    "demo": Quote(("levels",), "README.md", "pgdyno run quick --embedded", _until("\nMore: --details")),
+    "explain": Quote(("explain", "findings"), LIMIT_GUIDE, _EXPLAIN),
+    "verify": Quote(("explain", "findings"), LIMIT_GUIDE, _VERIFY, _after("Measured on")),
+    "observe": Quote(("explain", "findings"), "docs/guide/observe.md", _PREPARED + _OBSERVE),
+    "vary": Quote(("compared",), COMPARE_GUIDE, "pgdyno run quick --vary synchronous_commit=on,off", _first(2)),
+    "answer": Quote(("compared",), "README.md", "pgdyno run quick --vary synchronous_commit=on,off", _answer),
+    "plan": Quote(("plan",), EXPERIMENTS_GUIDE, "pgdyno plan pgbench-compare"),
+    "capacity": Quote(("searched",), LIMIT_GUIDE, "pgdyno capacity --slo 'p99<20ms' --embedded --scale 10", _lines(20)),
+    "scaling": Quote(("levels",), LIMIT_GUIDE, "pgdyno scaling", _until("\n\n500000000")),
     "tpcc": Quote(
+        ("levels", "compared"),
         TPCC_GUIDE,
         "pgdyno run tpcc-compare --scale 10 --clients 8 --duration 6 --warmup 2 --repetitions 3",
         _until("\nMore: --details"),
     ),
-    "acid": Quote(TPCC_GUIDE, "pgdyno tpcc acid"),
-    "standbys": Quote(REPLICAS_GUIDE, CLUSTERS["r1"]),
-    "standbys_status": Quote(REPLICAS_GUIDE, "pgdyno cluster status r1", _until("--target")),
-    "modes": Quote(FAILOVER_GUIDE, "pgdyno drill r1 --modes --rounds 2 -q"),
-    "faults": Quote("docs/guide/faults.md", "pgdyno drill r1 --fault all --rounds 2 -q"),
-    "replication_cost": Quote(REPLICAS_GUIDE, "pgdyno run replication-cost --details", _table("What standbys cost")),
-    "flashback": Quote(REPLICAS_GUIDE, _FLASHBACK),
-    "experiments": Quote(EXPERIMENTS_GUIDE, "pgdyno experiments"),
+    "acid": Quote(("experiments",), TPCC_GUIDE, "pgdyno tpcc acid"),
+    "standbys": Quote(("clusters",), REPLICAS_GUIDE, CLUSTERS["r1"]),
+    "standbys_status": Quote(("clusters",), REPLICAS_GUIDE, "pgdyno cluster status r1", _until("--target")),
+    "modes": Quote(("drills",), FAILOVER_GUIDE, "pgdyno drill r1 --modes --rounds 2 -q"),
+    "faults": Quote(("drills",), "docs/guide/faults.md", "pgdyno drill r1 --fault all --rounds 2 -q"),
+    "replication_cost": Quote(
+        ("levels",), REPLICAS_GUIDE, "pgdyno run replication-cost --details", _table("What standbys cost")
+    ),
+    "flashback": Quote(("clusters",), REPLICAS_GUIDE, _FLASHBACK),
+    "experiments": Quote(("experiments",), EXPERIMENTS_GUIDE, "pgdyno experiments"),
     "start": Quote(
+        ("levels",),
         "docs/guide/start.md",
         "pgdyno run quick --embedded --clients 8 --hot-set 1 --repetitions 3 --duration 5",
     ),
-    "compare": Quote(COMPARE_GUIDE, _COMPARE),
-    "history": Quote("docs/guide/ci.md", _HISTORY),
-    "judge": Quote("docs/guide/compare.md", _PREPARED + _JUDGE),
-    "load_plan": Quote("docs/guide/loading.md", "pgdyno load tpcb --scale 1000000 --dry-run --disk-mbps 4000"),
-    "load_direct": Quote("docs/guide/loading.md", "pgdyno load tpcb --scale 100 --data c1"),
-    "kept": Quote("docs/guide/loading.md", _KEPT),
+    "compare": Quote(("compare",), COMPARE_GUIDE, _COMPARE),
+    "history": Quote(("compare",), "docs/guide/ci.md", _HISTORY),
+    "judge": Quote(("compare",), "docs/guide/compare.md", _PREPARED + _JUDGE),
+    "load_plan": Quote(
+        ("progress",), "docs/guide/loading.md", "pgdyno load tpcb --scale 1000000 --dry-run --disk-mbps 4000"
+    ),
+    "load_direct": Quote(("progress",), "docs/guide/loading.md", "pgdyno load tpcb --scale 100 --data c1"),
+    "kept": Quote(("clusters",), "docs/guide/loading.md", _KEPT),
     "load_copy": Quote(
+        ("progress",),
         "docs/guide/loading.md",
         f"pgdyno cluster start c1 > log 2>&1; {_COPIED} 2>&1",
         lambda text: _line(text, "done in"),
     ),
-    "pgbench": Quote("docs/guide/pgbench.md", _PREPARED + _PGBENCH + " 2>&1", _some_of_pgbench),
-    "storage": Quote("docs/guide/storage.md", "pgdyno storage . --seconds 2 --size 1g 2>&1", _after("file of 1024 MB")),
-    "load": Quote("README.md", "pgdyno load tpcb --scale 1000 --data c3", lambda text: _line(text, "done in")),
+    "pgbench": Quote(("progress",), "docs/guide/pgbench.md", _PREPARED + _PGBENCH + " 2>&1", _some_of_pgbench),
+    "storage": Quote(
+        ("progress",), "docs/guide/storage.md", "pgdyno storage . --seconds 2 --size 1g 2>&1", _after("file of 1024 MB")
+    ),
+    "load": Quote(
+        ("progress",), "README.md", "pgdyno load tpcb --scale 1000 --data c3", lambda text: _line(text, "done in")
+    ),
 }
 _MARKED = re.compile(r"<!-- make docs: (\w+) (\w+) -->\n```\n(.*?)```\n", re.DOTALL)
 
 
-def digest() -> str:
-    """Of how runs are printed: words, tables and their columns, whatever the figures."""
-    out = io.StringIO()
-    console = Console(file=out, width=80, highlight=False, markup=False)
-    with tempfile.TemporaryDirectory() as folder:
-        made = [
-            synthetic.make_run(
-                Path(folder), synthetic.plans([2, 8], 3), lambda p, i, r: 900 * p.clients, name="levels"
-            ),
-            synthetic.make_run(
-                Path(folder),
-                synthetic.plans([8], 5, setting=["on", "off"]),
-                lambda p, i, r: (1000 if p.varied["setting"] == "on" else 1500) * r.uniform(0.99, 1.01),
-                name="compared",
-            ),
-            synthetic.make_run(
-                Path(folder),
-                synthetic.plans([8], 2, rate=["closed", 100.0, 200.0]),
-                lambda p, i, r: 100.0,
-                name="searched",
-                manifest={"capacity": _CAPACITY},
-            ),
-        ]
-        for run in made:
+@cache
+def digest(kind: str) -> str:
+    """Return a digest of how a kind of output is printed, whatever the figures.
+
+    `kind` is one of `RUNS`, whose summary is printed, or a file of the English catalogue.
+    """
+    if kind in RUNS:
+        out = io.StringIO()
+        console = Console(file=out, width=80, highlight=False, markup=False)
+        with tempfile.TemporaryDirectory() as folder:
+            run = RUNS[kind](Path(folder))
             summary.render(view.build(RunAnalysis(reading.read(run)), with_charts=False), console)
-    # Neither figures nor the width that they take.
-    words = re.sub(r"[\d.,]*\d[\d.,]*[a-z%]*", "0", out.getvalue())
-    return hashlib.sha256(" ".join(words.split()).encode()).hexdigest()[:12]
+        # Neither figures nor the width that they take.
+        words = re.sub(r"[\d.,]*\d[\d.,]*[a-z%]*", "0", out.getvalue())
+    else:
+        words = (CATALOGUE / f"{kind}.ftl").read_text(encoding="utf-8")
+    return hashlib.sha256(" ".join(words.split()).encode()).hexdigest()
 
 
-_CAPACITY = {
+def digest_of(q: Quote) -> str:
+    """Return the digest of a quote: it changes where something that prints it has changed."""
+    return hashlib.sha256("".join(map(digest, q.printed_by)).encode()).hexdigest()[:12]
+
+
+CATALOGUE = ROOT / "python" / "pgdyno" / "i18n" / "locale" / "en"
+#: Runs that are made up, by kind.
+RUNS = {
+    "levels": lambda folder: synthetic.make_run(
+        folder, synthetic.plans([2, 8], 3), lambda p, i, r: 900 * p.clients, name="levels"
+    ),
+    "compared": lambda folder: synthetic.make_run(
+        folder,
+        synthetic.plans([8], 5, setting=["on", "off"]),
+        lambda p, i, r: (1000 if p.varied["setting"] == "on" else 1500) * r.uniform(0.99, 1.01),
+        name="compared",
+    ),
+    "searched": lambda folder: synthetic.make_run(
+        folder,
+        synthetic.plans([8], 2, rate=["closed", 100.0, 200.0]),
+        lambda p, i, r: 100.0,
+        name="searched",
+        manifest={"capacity": _CAPACITY},
+    ),
+}
+_CAPACITY: dict[str, Any] = {
     "objective": "p99 < 5 ms", "figure": "p99", "below_ns": 5e6, "rate": 150.0, "low": 140.0, "high": 160.0,
     "closed_tps": 300.0, "narrow": True,
     "probes": [{"rate": r, "done": r, "latency_ns": 1e6, "holds": r < 150} for r in (100.0, 200.0) for _ in (1, 2)],
@@ -358,12 +387,12 @@ _CAPACITY = {
 
 def stale() -> list[str]:
     """Quotes that another version has printed, and those that are not there."""
-    now, found = digest(), set()
+    found = set()
     out = []
     for page in dict.fromkeys(q.page for q in QUOTES.values()):
         for name, when, _ in _MARKED.findall((ROOT / page).read_text(encoding="utf-8")):
             found.add(name)
-            if when != now:
+            if when != digest_of(QUOTES[name]):
                 out.append(f"{page}: {name}")
     return out + [f"{q.page}: {name} is missing" for name, q in QUOTES.items() if name not in found]
 
@@ -376,7 +405,6 @@ def _cut(line: str) -> str:
 
 def requote(only: list[str]) -> None:
     """Run each command once and write its output; only those named in `only`, if any."""
-    now = digest()
     printed: dict[str, str] = {}
     with tempfile.TemporaryDirectory(prefix="pgdyno-docs-") as folder, contextlib.ExitStack() as stack:
         # As root, the server's account must get through.
@@ -399,7 +427,9 @@ def requote(only: list[str]) -> None:
                 text = text.replace(f"{folder}/", "")
                 printed[q.command] = "\n".join(_cut(line) for line in text.strip("\n").splitlines())
             page = ROOT / q.page
-            block = f"<!-- make docs: {name} {now} -->\n```\n{q.shown(printed[q.command]).strip(chr(10))}\n```\n"
+            block = (
+                f"<!-- make docs: {name} {digest_of(q)} -->\n```\n{q.shown(printed[q.command]).strip(chr(10))}\n```\n"
+            )
             old = page.read_text(encoding="utf-8")
             marked = re.compile(rf"<!-- make docs: {name} \w+ -->\n```\n.*?```\n", re.DOTALL)
             page.write_text(marked.sub(block.replace("\\", r"\\"), old), encoding="utf-8")

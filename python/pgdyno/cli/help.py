@@ -283,7 +283,7 @@ def _paragraph(formatter: Any, text: str) -> None:
     if not _is_translated():
         formatter.write_text(text)
         return
-    from pgdyno.cli.wide import wrapped
+    from pgdyno.wide import wrapped
 
     indent = " " * formatter.current_indent
     for line in wrapped(text, formatter.width - len(indent)):
@@ -295,7 +295,7 @@ def _definitions(formatter: Any, rows: Iterable[tuple[str, str]]) -> None:
     if not _is_translated():
         formatter.write_dl(list(rows))
         return
-    from pgdyno.cli.wide import columns
+    from pgdyno.wide import columns
 
     for line in columns(list(rows), formatter.width - formatter.current_indent, longest_name=30):
         formatter.write(f"{'':{formatter.current_indent}}{line}\n")

@@ -96,8 +96,10 @@ HotSet = Annotated[
 _UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 
 
-def seconds(text: str) -> float:
-    """Return a time in seconds: 60, 90s, 10m. Raise UsageError."""
+def seconds(text: str | float) -> float:
+    """Return a time in seconds: 60, 90s, 10m; a default is one already. Raise UsageError."""
+    if not isinstance(text, str):
+        return text
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?([a-z]*)", text.strip())
     if match is None or match[2] not in _UNITS:
         raise UsageError(msg("usage-no-time", text=text), msg("remedy-time"))

@@ -52,7 +52,8 @@ class Processors:
     @property
     def share(self) -> float:
         """The part of the processors that is busy, or taken."""
-        return (self.busy + self.steal) / self.cores
+        # Readings of two files, a moment apart, may add up to a little more than all.
+        return min(1.0, (self.busy + self.steal) / self.cores)
 
     @property
     def are_full(self) -> bool:

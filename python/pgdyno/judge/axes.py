@@ -66,7 +66,7 @@ def _pairs(groups: Sequence[Group]) -> list[Pair]:
             key = (axis, g.workload, g.hot_set, g.clients, rest)
             if key in first:
                 a = first[key]
-                difference = f"{axis}: {spelled(g.varied[axis])} by {spelled(a.varied[axis])}"
+                difference = f"{axis}: {spelled(g.varied[axis])} vs {spelled(a.varied[axis])}"
                 pairs.append(Pair(a, g, "", difference, axis))
             else:
                 first[key] = g

@@ -109,6 +109,16 @@ def fastest(groups: Sequence[Group]) -> list[Group]:
     return list(best.values())
 
 
+def nearest(groups: Sequence[Group], rate: float | None) -> list[Group]:
+    """Return the configuration whose rate is nearest to `rate`, by its logarithm; without a rate, the closed loop."""
+
+    def distance(g: Group) -> float:
+        own = g.varied.get("rate")
+        return abs(math.log(own / rate)) if isinstance(own, int | float) and rate else math.inf
+
+    return [min(groups, key=distance)] if groups else []
+
+
 def groups_of(data: RunData) -> list[Group]:
     """Return the configurations in reading order; only finished trials count."""
     found: dict[Key, list[TrialRecord]] = {}
@@ -125,11 +135,17 @@ def groups_of(data: RunData) -> list[Group]:
         return values.index(value) if value in values else len(values)
 
     def place(key: Key) -> tuple[Any, ...]:
-        more = [(rank(axis, value), str(value)) for axis, value in key[3:]]
+        more = [(rank(axis, value), *_sort_key(value)) for axis, value in key[3:]]
         return (order.get(key[0], 99), more, key[1], key[2])
 
     several = len({t.plan.hot_set for t in data.trials}) > 1
     return [Group(found[k], several) for k in sorted(found, key=place)]
+
+
+def _sort_key(value: object) -> tuple[float, str]:
+    """Return a sort key: numbers by size, before everything else by its text."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return (float(value), "") if is_number else (math.inf, str(value))  # type: ignore[arg-type]
 
 
 def variant_column(groups: list[Group]) -> str:

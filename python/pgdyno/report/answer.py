@@ -21,6 +21,8 @@ from pgdyno.units import Quantity
 Args = dict[str, Argument]
 #: Sentences about configurations; the tables have all.
 _SOME = 4
+#: Variants that are a comparison rather than a matrix.
+_FEW_VARIANTS = 2
 #: Clients that give this part of the best throughput are as many as are worth having.
 _ENOUGH = 0.95
 #: Axes whose values say what they are of.
@@ -121,6 +123,8 @@ def main_sentences(run: RunAnalysis) -> list[Text]:
     capacity = run.data.manifest.capacity
     if capacity is not None:
         return _capacity(run.data, capacity)
+    if found.rows and is_matrix(run):
+        return [*_levels(run), *_counted(found.rows), *_unfinished(run.data)]
     if found.rows:
         written = run.data.manifest.run.order == "written" or run.data.manifest.batched
         drift = [message("answer-drift-counts")] if written else []
@@ -130,6 +134,21 @@ def main_sentences(run: RunAnalysis) -> list[Text]:
 
 
 # -------------------------------------------------------------------- comparisons
+
+
+def is_matrix(run: RunAnalysis) -> bool:
+    """Return True if a run measures many variants and shows no difference: its levels are the answer."""
+    throughputs = [r for r in run.comparisons.rows if r.figure is TPS]
+    if any(r.comparison.verdict is not Verdict.UNKNOWN for r in throughputs):
+        return False
+    return len({tuple(g.varied.items()) for g in run.groups}) > _FEW_VARIANTS
+
+
+def _counted(rows: Sequence[Row]) -> list[Text]:
+    """Return the sentence that counts the comparisons of throughput by their verdicts."""
+    every = [r.comparison.verdict for r in rows if r.figure is TPS]
+    counts = [Message(id, {"n": every.count(v)}) for v, id in _COUNTED.items() if v in every]
+    return [message("answer-comparisons", n=len(every), counts=listed(counts))] if every else []
 
 
 def _values(pair: Pair) -> tuple[Text, Text]:
@@ -396,7 +415,8 @@ def _levels(run: RunAnalysis) -> list[Text]:
             message(
                 "answer-level", workload=Name(workload), over=where, speed=_speed(best, most), sure=_sure(best),
                 p99=message("answer-p99", p99=Quantity(pooled.p99_ns, "latency")) if known else None,
-                clients=names.clients(best.clients), enough=_enough(of, best),
+                clients=listed([*(Name(f"{k} = {spelled(v)}") for k, v in best.varied.items()),
+                names.clients(best.clients)]), enough=_enough(of, best),
             )
         )  # fmt: skip
     if len(out) > _SOME:

@@ -10,7 +10,7 @@ from pgdyno.analysis.series import is_trend
 from pgdyno.judge.canaries import host_changes
 from pgdyno.message import Argument, Message, Name, Text, listed, message
 from pgdyno.model import WRONG, Caveat, Key, TrialRecord
-from pgdyno.report.names import trials_of
+from pgdyno.report.names import clients, trials_of
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store.manifest import Manifest, Place
 from pgdyno.store.reading import RunData
@@ -74,6 +74,17 @@ def instance(m: Manifest, place: Place | None = None) -> str:
 def version_of(m: Manifest) -> str:
     """Return the server's version."""
     return m.server.setting("server_version") or str(m.server.protocol_version or "?")
+
+
+def title(data: RunData) -> Text:
+    """Return the title of the experiment; of a capacity search, what was searched for and with which load."""
+    m = data.manifest
+    if m.capacity is not None and m.capacity.objective and data.trials:
+        t = data.trials[0].plan
+        return message(
+            "title-capacity", slo=Name(m.capacity.objective), where=listed([Name(t.workload), clients(t.clients)])
+        )
+    return Name(m.title or m.name, m.title_zh) if m.title or m.name else message("title-run")
 
 
 def subtitle(data: RunData) -> Message:

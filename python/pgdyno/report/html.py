@@ -30,6 +30,7 @@ def render(view: View) -> str:
         label=lambda role: message("label", label=role),
         remedy=lambda text: message("heading-try", remedy=text),
         shrunk=listed(view.shrunk, "semicolon"),
+        shrunk_count=message("shrunk-count", n=len(view.shrunk)),
         sections=shown,
         **tables_for(view.tables, view.lang),
     )

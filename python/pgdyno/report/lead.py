@@ -9,10 +9,11 @@ from typing import Literal
 
 from pgdyno.analysis.compare import Verdict
 from pgdyno.figures import PERCENTILES, is_known
-from pgdyno.judge.compared import Row
+from pgdyno.judge.compared import Pair, Row
 from pgdyno.judge.groups import Group, latency_half_width
 from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.report import names, tpcc, verdicts
+from pgdyno.report.answer import is_matrix
 from pgdyno.report.charts import Chart
 from pgdyno.report.heading import CaveatText
 from pgdyno.results.analysis import RunAnalysis
@@ -81,7 +82,12 @@ def tiles(run: RunAnalysis, caveats: Sequence[CaveatText]) -> list[Tile]:
     groups = [g for g in run.groups if g.over("tps").mean > 0]
     if not groups:
         return [_caveats(caveats)] if caveats else []
-    best = max(groups, key=lambda g: g.over("tps").mean)
+    rows = run.comparisons.rows
+    if run.data.manifest.capacity is None and rows and not is_matrix(run):
+        # The tiles are of one pair: a p99 of another configuration beside its verdict would mislead.
+        pair = leading(rows).pair
+        return [verdict(rows), _tail_of(run, pair), _limit(run, pair.b), _caveats(caveats)]
+    best = max(groups, key=lambda g: g.over("tps").mean) if run.data.manifest.capacity is None else run.fastest[0]
     return [_result(run, best), _tail(run, best), _limit(run, best), _caveats(caveats)]
 
 
@@ -92,13 +98,17 @@ def _result(run: RunAnalysis, best: Group) -> Tile:
         if not capacity.rate:
             return Tile(message("tile-rate"), message("not-known"), note, "bad", "objective")
         rate = message("speed-tps", n=Quantity(capacity.rate, "count"))
+        if capacity.most is not None:
+            # What one would promise somebody, as in the answer.
+            most = capacity.most
+            rate = message("speed-tps", n=Quantity(most.rate, "count"))
+            note = message("tile-objective-most", slo=Name(capacity.objective))
+            return Tile(message("tile-rate"), rate, listed([_range(most.low, most.high), note]), section="objective")
         if capacity.low is None or capacity.high is None:
             return Tile(message("tile-rate"), rate, note, section="objective")
         return Tile(
             message("tile-rate"), rate, listed([_range(capacity.low, capacity.high), note]), section="objective"
         )
-    if run.comparisons.rows:
-        return verdict(run.comparisons.rows)
     orders = [r for g in run.groups if (r := tpcc.rates(run.data, g)) is not None]
     if orders:
         fastest = max(orders, key=lambda r: r.new_orders)
@@ -126,11 +136,16 @@ def _range(low: float, high: float) -> Text:
     return message("tile-range", low=Quantity(low, "count"), high=Quantity(high, "count"))
 
 
-def verdict(rows: Sequence[Row], section: str = "differences") -> Tile:
-    """Return the verdict that says most: a difference, else equality, else that nothing is known yet."""
+def leading(rows: Sequence[Row]) -> Row:
+    """Return the row that says most: a difference, else equality, else one that is not known yet."""
     order = {Verdict.FASTER: 0, Verdict.SLOWER: 0, Verdict.SAME: 1, Verdict.UNKNOWN: 2}
     first = [r for r in rows if r.figure.name == rows[0].figure.name]
-    row = min(first, key=lambda r: order[r.comparison.verdict])
+    return min(first, key=lambda r: order[r.comparison.verdict])
+
+
+def verdict(rows: Sequence[Row], section: str = "differences") -> Tile:
+    """Return the verdict that says most: a difference, else equality, else that nothing is known yet."""
+    row = leading(rows)
     label = listed([Name(row.pair.label), Name(row.figure.name)])
     value: Text = verdicts.verdict(row)
     if row.comparison.verdict in (Verdict.FASTER, Verdict.SLOWER):
@@ -141,7 +156,8 @@ def verdict(rows: Sequence[Row], section: str = "differences") -> Tile:
         )
     tone: Literal["", "wide"] = "wide" if row.comparison.verdict is Verdict.UNKNOWN else ""
     note = listed([verdicts.change(row.comparison), label] if not math.isnan(row.comparison.ratio) else [label])
-    return Tile(message("tile-b-by-a"), value, note, tone, section)
+    label_of_tile = Name(row.pair.difference) if row.pair.difference else message("tile-b-by-a")
+    return Tile(label_of_tile, value, note, tone, section)
 
 
 def _tail(run: RunAnalysis, g: Group) -> Tile:
@@ -158,6 +174,19 @@ def _tail(run: RunAnalysis, g: Group) -> Tile:
         message("tile-p99"), message("tile-latency", x=Quantity(pooled.p99_ns, "latency")),
         listed([sure, p50, where]), "wide" if half is not None and half > _WIDE else "", "latency",
     )  # fmt: skip
+
+
+def _tail_of(run: RunAnalysis, pair: Pair) -> Tile:
+    """Return the p99 of A and of B, and the interval of their ratio."""
+    row = next((r for r in run.comparisons.rows if r.pair is pair and r.figure is PERCENTILES[2]), None)
+    if row is None:
+        return _tail(run, pair.b)
+    c = row.comparison
+    moved = message("tile-moved", a=Quantity(c.mean_a, "latency"), b=Quantity(c.mean_b, "latency"))
+    known = verdicts.verdict(row) if c.verdict is Verdict.UNKNOWN else verdicts.change(c)
+    where = [Name(pair.label)] if pair.label else []
+    tone: Literal["", "wide"] = "wide" if c.verdict is Verdict.UNKNOWN else ""
+    return Tile(message("tile-p99"), moved, listed([known, *where]), tone, "differences")
 
 
 def _limit(run: RunAnalysis, g: Group) -> Tile:

@@ -12,6 +12,7 @@ from pgdyno.message import listed, message
 from pgdyno.report import terminal
 from pgdyno.report.cells import DASH, Table
 from pgdyno.report.view import View
+from pgdyno.wide import wrapped
 
 #: The table that answers most: the first of these that the report has.
 TABLES = ("capacity", "tpcc", "comparisons", "replication", "rows", "detail", "trials")
@@ -22,7 +23,7 @@ ANSWER_LINES, REASONS, REASON_LINES, CAVEAT_LINES = 4, 3, 2, 3
 def render(view: View, console: Console) -> None:
     """Print the answer in at most four lines, one table, at most three reasons, and the caveats."""
     say = view.say
-    terminal.print_head(view, console)
+    terminal.print_head(view, console, details=False)
     for c in view.wrong:
         for line in _cut(say(message("heading-problem", problem=c.sentence)), console.width, REASON_LINES):
             console.print(Text(line, style="bold red"))
@@ -93,20 +94,12 @@ def _cut(sentence: str, width: int, most: int) -> list[str]:
     lines = _wrapped(sentence, width)
     if len(lines) <= most:
         return lines
-    last = lines[most - 1]
-    while cell_len(last) > width - 2:
-        last = last[:-1]
+    # The end is cut between words.
+    last = _wrapped(lines[most - 1], width - 2)[0]
     return [*lines[: most - 1], f"{last.rstrip(' ,;:')} …"]
 
 
 def _wrapped(text: str, width: int) -> list[str]:
     if text.isascii() or cell_len(text) == len(text):
         return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
-    # Characters of two columns have no blanks between them.
-    lines, line = [], ""
-    for character in text:
-        if cell_len(line + character) > width:
-            lines.append(line)
-            line = ""
-        line += character
-    return [*lines, line]
+    return wrapped(text, width) or [""]

@@ -75,18 +75,25 @@ def render(view: View, console: Console) -> None:
         console.print()
 
 
-def print_head(view: View, console: Console) -> None:
-    """Print what a reader must know before everything else: an error, and what --shrink changed."""
+def print_head(view: View, console: Console, *, details: bool = True) -> None:
+    """Print what a reader must know before everything else: an error, and what --shrink changed.
+
+    Without `details`, more than a few changes are only counted.
+    """
     say = view.say
     if view.error:
         console.print(Text(f"{say('heading-error')} {say(view.error)}", style="bold red"))
         console.print()
     if view.shrunk:
-        changes = say(listed(view.shrunk, "semicolon"))
-        console.print(Text(f"{say('heading-shrunk')} {changes}", style="yellow"))
+        changes = f"{say('heading-shrunk')} {say(listed(view.shrunk, 'semicolon'))}"
+        if not details and len(view.shrunk) > _CHANGES:
+            changes = say(message("shrunk-count", n=len(view.shrunk)))
+        console.print(Text(changes, style="yellow"))
         console.print()
 
 
+#: Changes of --shrink that are listed without --details.
+_CHANGES = 3
 #: Findings of a configuration that a terminal shows.
 _FINDINGS = 2
 

@@ -146,7 +146,7 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
     pictures = _pictures(run, lang) if with_charts else []
     answers, headline, reasons, caveats = answered(run), _headline(run), _reasons(run), heading.caveats(run)
     return View(
-        title=Name(m.title or m.name, m.title_zh) if m.title or m.name else message("title-run"),
+        title=heading.title(data),
         subtitle=heading.subtitle(data),
         answer=answers,
         headline=headline,

@@ -11,7 +11,7 @@ from pgdyno.diagnosis import explain
 from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.judge.axes import AxisComparisons, along_axes
-from pgdyno.judge.groups import Group, fastest, groups_of
+from pgdyno.judge.groups import Group, fastest, groups_of, nearest
 from pgdyno.judge.regimes import spoiling
 from pgdyno.model import TrialRecord
 from pgdyno.store.reading import RunData
@@ -42,8 +42,12 @@ class RunAnalysis:
 
     @cached_property
     def fastest(self) -> list[Group]:
-        """The fastest configuration of each workload and each value of the other varied axes."""
-        return fastest(self.groups)
+        """The fastest configuration of each workload and each value of the other varied axes.
+
+        Of a capacity search: the trials at the rate nearest to the one that was found.
+        """
+        capacity = self.data.manifest.capacity
+        return fastest(self.groups) if capacity is None else nearest(self.groups, capacity.rate)
 
     @cached_property
     def diagnosed(self) -> list[Group]:
@@ -67,7 +71,9 @@ class RunAnalysis:
 
     @cached_property
     def comparisons(self) -> AxisComparisons:
-        """Pairs of configurations that differ in one axis."""
+        """Pairs of configurations that differ in one axis; none of a capacity search, whose rates have a curve."""
+        if self.data.manifest.capacity is not None:
+            return AxisComparisons()
         return along_axes(self.data, self.groups, self.margin)
 
     @cached_property

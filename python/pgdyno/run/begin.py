@@ -41,7 +41,10 @@ class TrialStarter:
     def begin(self, site: Site, planned: Planned) -> PreparedTrial:
         """Prepare a trial whose server runs: restore the data, open its folder, start what is collected beside it."""
         run, trial, configuration = self.experiment.run, planned.plan, planned.configuration
-        run = run.model_copy(update={"protocol": configuration.protocol, "rate": configuration.rate})
+        own: dict[str, Any] = {"protocol": configuration.protocol, "rate": configuration.rate}
+        if planned.duration_s is not None:
+            own["duration_s"] = planned.duration_s
+        run = run.model_copy(update=own)
         if (gone := site.died()) is not None:
             raise ClusterError(gone, LOG)
         variables = variables_for(site.dataset, trial.hot_set, site.touched)
@@ -80,7 +83,7 @@ class TrialStarter:
             known,
             before,
             Collecting(site, run, stream, statements, same_machine=shared),
-            self._beside_standbys(site, planned, variables, seed, stream),
+            self._beside_standbys(site, trial.workload, variables, seed, stream, run.duration_s),
             checks=tpcc is not None and run.check,
         )
         context = TrialContext(
@@ -115,15 +118,14 @@ class TrialStarter:
         return replace(site.target, options={**site.target.options, "options": option})
 
     def _beside_standbys(
-        self, site: Site, planned: Planned, variables: dict[str, str], seed: int, stream: TrialStream
+        self, site: Site, name: str, variables: dict[str, str], seed: int, stream: TrialStream, duration_s: float
     ) -> BesideStandbys | None:
         """Return the standby observer, or None unless pgdyno created the standbys."""
         if not isinstance(site.cluster, ReplicatedServer):
             return None
-        name, reads = planned.plan.workload, None
+        reads = None
         if (wanted := self.experiment.workloads[name].standby_reads) is not None:
             scripts = self.prepared.scripts[standby_reads_of(name)]
             workload = compiled(scripts, variables, samples=site.samples.get(name, []))
             reads = Reads(workload, wanted.clients, wanted.rate, seed)
-        duration_s = self.experiment.run.duration_s
         return BesideStandbys(site.target, site.cluster.standbys, reads, duration_s, stream)

@@ -81,12 +81,12 @@ class _CapacitySession(Session):
         configuration = self.plan.configurations[0]
         self._at(servers, configuration)
         # The first one warms the caches as well.
-        self._last_for(2 * seconds_for(self.search.objective, math.inf, self._shortest_s))
+        shortest_s = seconds_for(self.search.objective, math.inf, self._shortest_s)
         run = self.experiment.run
         warmup = run.warmup_limit_s if run.warmup_s == "steady" else run.warmup_s
-        usual = [self._planned(configuration, n, None).plan for n in range(1, _USUAL + 1)]
-        self.stream.emit(TrialsPlanned(usual, warmup + run.duration_s / 2))
-        closed = self._tried(servers, self._planned(configuration, 1, None))
+        usual = [self._planned(configuration, n, None, shortest_s).plan for n in range(1, _USUAL + 1)]
+        self.stream.emit(TrialsPlanned(usual, warmup + shortest_s))
+        closed = self._tried(servers, self._planned(configuration, 1, None, 2 * shortest_s))
         assert closed.summary is not None
         self.search.start = max(1.0, _FIRST * closed.summary.tps)
         while (rate := self.search.next_rate()) is not None:
@@ -101,16 +101,12 @@ class _CapacitySession(Session):
             self.search.tell(self._probe(servers, part * found.half.rate))
             self._remember(closed.summary.tps)
 
-    def _last_for(self, seconds: float) -> None:
-        """Set the length of the following trials."""
-        run = self.experiment.run.model_copy(update={"duration_s": seconds})
-        self.experiment = self.experiment.model_copy(update={"run": run})
-
     def _probe(self, servers: Servers, rate: float) -> Probe:
         # Three digits: a rate is named in the report, and asked for again.
         rate = float(f"{rate:.3g}")
-        self._last_for(seconds_for(self.search.objective, rate, self._shortest_s))
-        s = self._tried(servers, self._planned(self.plan.configurations[0], len(self._probes) + 2, rate)).summary
+        seconds = seconds_for(self.search.objective, rate, self._shortest_s)
+        planned = self._planned(self.plan.configurations[0], len(self._probes) + 2, rate, seconds)
+        s = self._tried(servers, planned).summary
         assert s is not None
         latency = figure_of(s.latency, self.search.objective.figure) if s.latency.count else math.inf
         # What was due and not even begun has no latency, and would have had a long one. What is under way at the end
@@ -120,11 +116,11 @@ class _CapacitySession(Session):
         self._probes.append(Probe(rate, s.tps, latency, kept_up))
         return self._probes[-1]
 
-    def _planned(self, configuration: Configuration, number: int, rate: float | None) -> Planned:
+    def _planned(self, configuration: Configuration, number: int, rate: float | None, seconds: float) -> Planned:
         tried = sum(p.rate == rate for p in self._probes) + 1
         c = replace(configuration, rate=rate)
         varied = {"rate": "closed" if rate is None else rate}
-        return Planned(TrialPlan(number, c.workload, c.hot_set, c.clients, tried, varied), c)
+        return Planned(TrialPlan(number, c.workload, c.hot_set, c.clients, tried, varied), c, seconds)
 
     def _tried(self, servers: Servers, planned: Planned) -> TrialRecord:
         record = self._run_trial(servers, planned)

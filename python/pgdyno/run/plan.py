@@ -24,6 +24,8 @@ class Planned:
 
     plan: TrialPlan
     configuration: Configuration
+    #: Length of its measurement; None: that of the experiment.
+    duration_s: float | None = None
 
 
 #: Trials that are run together: one by itself, or the two of a duet.

@@ -19,7 +19,7 @@ from pgdyno.figures import BY_NAME, is_known
 from pgdyno.judge import history, runs
 from pgdyno.judge.axes import along_axes
 from pgdyno.judge.groups import groups_of
-from pgdyno.message import Name, message
+from pgdyno.message import Message, Name, message
 from pgdyno.model import Caveat
 from pgdyno.report import verdicts, view
 from pgdyno.report.cells import DASH
@@ -227,11 +227,47 @@ def searched(folder: Path, name: str, rate: float, number: int):  # type: ignore
 
 
 def test_a_search_answers_with_what_one_would_promise(tmp_path: Path) -> None:
-    first, *_ = view.build(RunAnalysis(reading.read(searched(tmp_path, "s", 1000.0, 1))), with_charts=False).answer
-    assert i18n.text(first).startswith(
-        "95% of the trials hold p99 < 5 ms at 800 transactions per second (700 to 900), half of them at 1,000 (900 to "
-        "1,100; 95% intervals; w, 8 clients, 5 trials); a closed loop reaches"
-    )
+    v = view.build(RunAnalysis(reading.read(searched(tmp_path, "s", 1000.0, 1))), with_charts=False)
+    first, tile, p99, *_ = v.answer[0], *v.tiles
+    assert isinstance(first, Message) and first.id == "capacity-most"
+    assert [i18n.text(first.args[x]) for x in ("most", "most_low", "most_high", "rate")] == [
+        "800",
+        "700",
+        "900",
+        "1,000",
+    ]
+    # The tiles are of the rate that is promised and of trials near it, whatever the fastest trial did.
+    assert i18n.text(tile.value) == "800 TPS" and "700 to 900" in i18n.text(tile.note)
+    assert "rate = 1000" in i18n.text(p99.note)
+    assert not v.table("comparisons") and isinstance(v.title, Message) and v.title.id == "title-capacity"
+
+
+def test_a_matrix_without_a_difference_answers_with_its_levels(tmp_path: Path) -> None:
+    plans = synthetic.plans([8], 1, target=["small", "medium", "large"])
+    tps = {"small": 1000.0, "medium": 2000.0, "large": 4000.0}
+    run = synthetic.make_run(tmp_path, plans, lambda p, i, r: tps[p.varied["target"]] * r.uniform(0.99, 1.01))
+    v = view.build(RunAnalysis(reading.read(run)), with_charts=False)
+    # One repetition each has no verdict; what was measured is an answer all the same.
+    assert [getattr(x, "id", "") for x in v.answer][:2] == ["answer-level", "answer-comparisons"]
+    assert "target = large" in i18n.text(v.answer[0]) and i18n.text(v.tiles[0].value) == "3,997 TPS"
+
+
+@pytest.mark.parametrize("faster", [1.0, 1.5])
+def test_the_tiles_of_a_comparison_are_of_its_pair(tmp_path: Path, faster: float) -> None:
+    """Of two workloads, one differs: p99 and limit are that one's, though the other is faster by far."""
+    plans = [p for w in ("quick", "slow") for p in synthetic.plans([8], 5, workload=w, setting=["on", "off"])]
+    plans = [replace(p, number=n) for n, p in enumerate(plans, 1)]
+
+    def tps(plan, i: int, rng: random.Random) -> float:  # type: ignore[no-untyped-def]
+        level = 9000.0 if plan.workload == "quick" else 100.0 * (faster if plan.varied["setting"] == "off" else 1.0)
+        return level * rng.uniform(0.99, 1.01)
+
+    v = view.build(RunAnalysis(reading.read(synthetic.make_run(tmp_path, plans, tps))), with_charts=False)
+    verdict, p99, limit, _ = v.tiles
+    assert i18n.text(verdict.label) == "setting: off vs on"
+    if faster > 1:
+        assert all("slow" in i18n.text(t.note) for t in (verdict, p99, limit))
+    assert i18n.text(p99.value).count("→") == 1
 
 
 @pytest.mark.slow

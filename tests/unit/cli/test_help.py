@@ -12,8 +12,9 @@ from pgdyno import i18n
 from pgdyno.cli import streams
 from pgdyno.cli.help import option_ids
 from pgdyno.cli.main import app
-from pgdyno.cli.wide import columns, width, wrapped
 from pgdyno.errors import UsageError
+from pgdyno.wide import columns, width, wrapped
+from typer._click.core import Context
 
 from tests.support.cli import pgdyno
 
@@ -53,6 +54,22 @@ def test_each_help_text_has_its_chinese_and_none_is_left_over() -> None:
     frame |= {"help-required", "help-range", "help-help", "help-notes"} | {x for x in chinese if "help-panel-" in x}
     there = {x for x in chinese if x == "help" or x.startswith(("help-", "option-"))}
     assert there == used | frame
+
+
+def test_each_default_is_what_its_option_takes() -> None:
+    seen = 0
+    for path, command in commands():
+        context = Context(command)
+        for param in command.params:
+            if not param.required:
+                param.process_value(context, param.get_default(context))
+                seen += 1
+        assert seen or not command.params, path
+    assert seen > 250
+
+
+def test_no_help_text_has_an_escape() -> None:
+    assert [k for lang in i18n.LANGUAGES for k, v in i18n.catalogue(lang).items() if "\\n" in v] == []
 
 
 @pytest.fixture

@@ -119,11 +119,12 @@ def full(tmp_path: Path, **more: Any) -> RunData:
 def test_every_table_is_there_and_figures_lead_to_trials(tmp_path: Path) -> None:
     v = view.build(RunAnalysis(full(tmp_path)))
     names = [t.name for t in v.tables]
+    # The rates of a search are not compared with each other.
     assert names == [
-        "findings", "capacity", "comparisons", "qps", "rows", "detail", "time", "statements", "server", "devices", "processes",
+        "findings", "capacity", "qps", "rows", "detail", "time", "statements", "server", "devices", "processes",
         "server-statements", "buffers", "locks", "growth", "loading", "sizes", "storage", "syncs", "outcomes", "trials",
     ]  # fmt: skip
-    for name in ("capacity", "qps", "detail", "comparisons", "time", "server"):
+    for name in ("capacity", "qps", "detail", "time", "server"):
         table = v.table(name)
         assert table is not None
         for row in table.cells:
@@ -218,7 +219,7 @@ def test_one_chart_is_written_as_a_figure(tmp_path: Path) -> None:
 def test_the_chinese_report_has_no_english_sentence(tmp_path: Path) -> None:
     v = view.build(RunAnalysis(full(tmp_path)), lang="zh")
     assert reports.english(html.render(v)) == []
-    assert "题目" in html.render(v) and "写 QPS" in html.render(v)
+    assert "容量" in html.render(v) and "写 QPS" in html.render(v)
     drawn = [x for c in v.charts for x in reports.titles(c.figure)]
     assert [x for x in drawn if re.search(r"[a-z]+ [a-z]+ [a-z]+", x)] == []
 
@@ -258,7 +259,7 @@ def test_variants_are_in_the_order_of_the_experiment(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, plans, lambda p, i, r: r.uniform(99, 101))
     v = view.build(RunAnalysis(reading.read(run)), with_charts=False)
     table = v.table("comparisons")
-    assert table is not None and table.title == message("table-compared-one", what=Name("full_page_writes: off by on"))
+    assert table is not None and table.title == message("table-compared-one", what=Name("full_page_writes: off vs on"))
 
 
 def test_a_long_series_is_thinned_and_keeps_its_dips(tmp_path: Path) -> None:

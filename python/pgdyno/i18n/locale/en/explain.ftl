@@ -3,7 +3,7 @@
 role-limit = What limits it
 role-largest = Where most of the busy clients' time goes
 role-also = Also
-role-trouble = What can be mended
+role-trouble = What can be avoided
 explain-cost = cost
 explain-seen = seen
 explain-try = try

@@ -27,11 +27,11 @@ full-pages-remedy = Run fewer checkpoints: increase max_wal_size (now { $size })
 checkpoint-writes = Throughput is lower while checkpoints write: { $share } of it is lost; the checkpointer writes { $written } on average.
 checkpoint-writes-remedy = Set checkpoint_completion_target = 0.9 (now { $target }); increase checkpoint_timeout and max_wal_size; put pg_wal on its own device; decrease vm.dirty_background_bytes.
 
-client-bound = pgdyno's client is busy: its busiest thread was on a CPU { $cpu } of the time and waited for one { $delay }; the server waited for its clients during { $outside } of their time.
-client-shares-cpus = pgdyno's client shares the saturated CPUs: its busiest thread was on a CPU { $cpu } of the time and waited for one { $delay }; the server waited for its clients during { $outside } of their time.
+client-bound = pgdyno's client is busy: its busiest thread was on a CPU { $cpu } of the time, and its most delayed one waited for a CPU { $delay }; the server waited for its clients during { $outside } of their time.
+client-shares-cpus = pgdyno's client shares the saturated CPUs: its busiest thread was on a CPU { $cpu } of the time, and its most delayed one waited for a CPU { $delay }; the server waited for its clients during { $outside } of their time.
 client-bound-remedy = Run pgdyno on its own machine; if CPUs are free, use more workers (--workers).
 
-connections = Too many connections: { $clients } clients on { $cores } cores waited for a CPU during { $share } of their time; a backend that could run had none { $queueing } of the time.
+connections = Too many connections: { $clients } clients on { $cores } cores waited for a CPU during { $share } of their time; of the time in which they were ready to run, backends waited for a CPU { $queueing }.
 connections-remedy = Reduce the number of clients, or put a pooler in front of the server. pgdyno scaling estimates the best number.
 
 cpu-quota = A limit of { $allowed } CPUs throttles the server in { $periods } of its periods: statements wait for a CPU during { $share } of the clients' time, while the machine is { $busy } busy.

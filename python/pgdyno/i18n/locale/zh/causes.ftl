@@ -34,7 +34,7 @@ about-cpu-quota-seen = 服务器 cgroup 的被限周期计数：达到周期数�
 about-cpu-quota-cost = 后端运行或可运行的时间，乘以配额使其停止的时间比例。
 
 about-data-io = 表页和索引页不在 shared_buffers，也不在页缓存，要从设备读取；或后端为腾出空间自己写脏页。
-about-data-io-seen = 数据文件的等待事件（DataFileRead、DataFileWrite、AioIoCompletion 等）占客户端时间的 10% 以上，且缺页字节中有 20% 以上来自设备。
+about-data-io-seen = 数据文件的等待事件（DataFileRead、DataFileWrite、AioIoCompletion 等）占客户端时间的 10% 以上，且未命中的字节中有 20% 以上来自设备。
 about-data-io-cost = 这些等待占客户端时间的份额。
 
 about-foreign-command = 不属于负载的会话同时执行命令：VACUUM FULL、CREATE INDEX、ANALYZE、COPY、基础备份、报表查询。它们占用 CPU、I/O 和锁，并写 WAL。

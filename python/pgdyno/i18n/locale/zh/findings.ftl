@@ -17,9 +17,9 @@ buffer-misses-unknown = 无法看到它们来自何处
 buffer-misses-remedy = 加大 shared_buffers：现为 { $buffers }，数据为 { $data }，其中使用 { $hot } 的行；内存为 { $memory }。
 mostly-of = （其中 { $share } 属于 { $name }）
 
-full-pages = 检查点后的整页写入占{ $whole }的 { $share }：WAL 的 { $wal_share } 是{ $after }之后各页首次修改时写入的整页（每事务 WAL { $wal }{ $by }）。
-full-pages-at-most = 检查点后的整页写入至多占{ $whole }的 { $share }：WAL 的 { $wal_share } 是{ $after }之后各页首次修改时写入的整页（每事务 WAL { $wal }{ $by }）。
-full-pages-by = ；整页的 { $share } 来自：{ $statement }
+full-pages = 检查点后的全页写入占{ $whole }的 { $share }：WAL 的 { $wal_share } 是{ $after }之后各页首次修改时写入的整页（每事务 WAL { $wal }{ $by }）。
+full-pages-at-most = 检查点后的全页写入至多占{ $whole }的 { $share }：WAL 的 { $wal_share } 是{ $after }之后各页首次修改时写入的整页（每事务 WAL { $wal }{ $by }）。
+full-pages-by = ；全页镜像的 { $share } 来自：{ $statement }
 full-pages-each = 每次检查点（共 { $n } 次）
 full-pages-earlier = 测量之前的检查点
 full-pages-remedy = 减少检查点：加大 max_wal_size（现为 { $size }）和 checkpoint_timeout（{ $timeout }）；wal_compression = lz4。
@@ -27,17 +27,17 @@ full-pages-remedy = 减少检查点：加大 max_wal_size（现为 { $size }）�
 checkpoint-writes = 检查点写盘期间吞吐较低：损失 { $share }；checkpointer 平均写 { $written }。
 checkpoint-writes-remedy = checkpoint_completion_target = 0.9（现为 { $target }）；加大 checkpoint_timeout 和 max_wal_size；pg_wal 放在单独的设备上；减小 vm.dirty_background_bytes。
 
-client-bound = pgdyno 客户端繁忙：其最忙的线程 { $cpu } 的时间在 CPU 上，{ $delay } 的时间在等待 CPU；服务器有 { $outside } 的客户端时间无事可做。
-client-shares-cpus = pgdyno 客户端也在用满的 CPU 上：其最忙的线程 { $cpu } 的时间在 CPU 上，{ $delay } 的时间在等待 CPU；服务器有 { $outside } 的客户端时间无事可做。
+client-bound = pgdyno 客户端繁忙：其最忙的线程 { $cpu } 的时间在 CPU 上，等待最多的线程 { $delay } 的时间在等待 CPU；客户端时间的 { $outside } 中服务器空闲。
+client-shares-cpus = pgdyno 客户端也受 CPU 饱和影响：其最忙的线程 { $cpu } 的时间在 CPU 上，等待最多的线程 { $delay } 的时间在等待 CPU；客户端时间的 { $outside } 中服务器空闲。
 client-bound-remedy = 让 pgdyno 使用单独的机器；CPU 有空闲时增加工作线程（--workers）。
 
-connections = 连接过多：{ $cores } 个核上的 { $clients } 个连接有 { $share } 的时间在等待 CPU；可运行的后端进程 { $queueing } 的时间没有 CPU。
+connections = 连接过多：{ $cores } 个核上的 { $clients } 个连接有 { $share } 的时间在等待 CPU；后端进程可运行的时间中有 { $queueing } 在等待 CPU。
 connections-remedy = 减少连接，或在服务器前加连接池。pgdyno scaling 可估计最佳连接数。
 
 cpu-quota = { $allowed } 个 CPU 的配额在 { $periods } 的周期内限制了服务器：语句等待 CPU 占客户端时间的 { $share }，而机器的繁忙程度为 { $busy }。
 cpu-quota-remedy = 提高或取消配额：cgroup 的 cpu.max（Kubernetes：resources.limits.cpu；systemd：CPUQuota）。否则减少并发连接，因为它们共用同一份额。
 
-data-io = 读写表页占客户端时间的 { $share }；每事务缺 { $missed } 页{ $of }{ $device }。
+data-io = 读写数据文件占客户端时间的 { $share }；每事务 { $missed } 个块未命中缓冲区{ $of }{ $device }。
 data-io-device = ；{ $device } 每秒 { $requests } 个请求，利用率 { $utilisation }，一次读 { $read }
 data-io-remedy = 加大缓存（shared_buffers 为 { $buffers }，内存为 { $memory }，数据为 { $data }）；更快的设备；更小的热数据。
 
@@ -70,7 +70,7 @@ network-far-remedy = 减少往返：流水线（\startpipeline）、函数、一
 network-held-up = 消息在途中滞留：客户端时间的 { $outside } 消耗在服务器之外，每次往返 { $took }，而空查询最快只需 { $trip }。
 network-held-up-remedy = 检查中间环节：繁忙的代理或连接池，未设 TCP_NODELAY 的代理（小消息须等待确认，每次 40 毫秒），或已占满的链路。
 
-neighbour = 机器上另有负载：{ $who } 的 CPU，其时 CPU { $busy } 繁忙。
+neighbour = 机器上另有负载：{ $who } 的 CPU，此时 CPU 使用率 { $busy }。
 neighbour-hypervisor = 虚拟机管理器占去 { $steal }
 neighbour-processes = 其他进程使用 { $others }
 neighbour-both = 虚拟机管理器占去 { $steal }，其他进程使用 { $others }
@@ -93,7 +93,7 @@ row-locks-statement = ；等待的语句中 { $share } 为：{ $statement }
 row-locks-remedy = 把更新分散到更多行（TPC-B：scale 大于连接数；TPC-C：更多仓库）；在事务最后更新热点行；缩短它与 COMMIT 之间的时间。
 row-locks-remedy-deadlocks = 所有事务按同一顺序修改行，避免循环等待。把更新分散到更多行（TPC-B：scale 大于连接数；TPC-C：更多仓库）；在事务最后更新热点行；缩短它与 COMMIT 之间的时间。
 
-server-cpu = CPU { $busy } 繁忙（PostgreSQL { $server }{ $client }{ $others }）：后端执行或等待 CPU 占客户端时间的 { $share }{ $most }{ $nested }。
+server-cpu = CPU 使用率 { $busy }（PostgreSQL { $server }{ $client }{ $others }）：后端执行或等待 CPU 占客户端时间的 { $share }{ $most }{ $nested }。
 server-cpu-statement = ，其中 { $share } 在 { $statement } 中
 server-cpu-client = ，pgdyno 客户端 { $client }
 server-cpu-others = ，其他 { $others }
@@ -162,9 +162,9 @@ wal-flush-sync-alone = ；每次同步 { $sync }
 wal-flush-commit = ；COMMIT 耗时 { $commit }
 wal-flush-remedy = 将 pg_wal 放到 fsync 更快的设备；更多连接，使更多提交共用一次刷盘；更大的事务；可容忍丢失最后提交时 synchronous_commit = off。
 
-wal-insert = 客户端等待 WAL 缓冲区中的位置，占其时间的 { $share }；每事务缓冲区满 { $full } 次。
+wal-insert = 客户端等待 WAL 缓冲区中的位置，占此时间的 { $share }；每事务缓冲区满 { $full } 次。
 wal-insert-remedy = 加大 wal_buffers（现为 { $buffers }）至 64MB；wal_compression；减少索引。
-wal-segments = 客户端等待新建 WAL 文件，占其时间的 { $share }。
+wal-segments = 客户端等待新建 WAL 文件，占此时间的 { $share }。
 wal-segments-remedy = 加大 min_wal_size（现为 { $size }），使旧文件得以重用；wal_recycle = on。
 
 share = { $share }
@@ -189,8 +189,8 @@ fact-runs = 次数
 fact-dead-rows-per-live = 每个活行的死行
 fact-hot-updates = HOT 更新
 fact-misses = 不在 shared_buffers 的页
-fact-pages-missed = 每事务缺页
-fact-wal-whole = WAL 中的整页
+fact-pages-missed = 每事务缓冲区未命中的块
+fact-wal-whole = WAL 中的全页镜像
 fact-wal-per-transaction = 每事务 WAL
 fact-checkpoints = 检查点
 fact-checkpointer-writes = checkpointer 写

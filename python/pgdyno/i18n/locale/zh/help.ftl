@@ -2,7 +2,7 @@
 # help-COMMAND: a command; -short: its line in the list of commands; option-NAME: an option of every command that has it,
 # unless there is an option-COMMAND-NAME.
 
-help = PostgreSQL 测功机：它有多快，瓶颈在哪里，这个结论是否可信。
+help = PostgreSQL 性能测试与瓶颈分析：它有多快，瓶颈在哪里，这个结论是否可信。
 help-exit-codes = 退出码：0 成功；1 已完成，但报告中指出了问题；2 命令行、实验文件或脚本有误；3 无法连接服务器，或被其拒绝；4 pgdyno 启动的服务器异常终止；5 本机不允许（磁盘已满、权限不足）；6 --fail-if 的条件成立；70 pgdyno 自身的缺陷；130 Ctrl-C；143 SIGTERM。
 help-usage = 用法：
 help-arguments = 参数
@@ -20,7 +20,7 @@ help-notes = （{ $notes }）
 help-range = { $low } 至 { $high }
 help-help = 显示此帮助并退出。
 
-help-run = 运行一个实验：启动或连接服务器，装载数据，预热，测量每个配置，并生成报告。
+help-run = 运行一个实验：启动或连接服务器，加载数据，预热，测量每个配置，并生成报告。
 help-run-short = 运行一个实验并生成报告。
 help-plan = 显示相同选项的 run 将做什么：服务器、字节数、试验、时间。不做任何更改。
 help-plan-short = 显示 run 将做什么；不做任何更改。
@@ -30,8 +30,8 @@ help-new = 写出一个实验文件，其中解释每个键；使用 --from 时�
 help-new-short = 写出实验文件，也可由模式生成。
 help-capture = 将服务器上的语句转换为负载：带权重的脚本，参数按 pg_stats 抽取。
 help-capture-short = 将服务器上的语句转换为负载。
-help-load = 以磁盘速度装载数据集：通过连接写入运行中的服务器，或直接写成已停止服务器的文件。
-help-load-short = 以磁盘速度装载数据集。
+help-load = 以磁盘速度加载数据集：通过连接写入运行中的服务器，或直接写成已停止服务器的文件。
+help-load-short = 以磁盘速度加载数据集。
 help-storage = 用 pg_test_fsync 和 fio 测量存储。fio 以 8 kB 的页执行随机与顺序、直接与缓冲的读写，其中读占 65%。测量后删除其文件。
 help-storage-short = 用 pg_test_fsync 和 fio 测量存储。
 help-report = 显示一次运行的报告，并写出 report.html、report.md 以及 CSV 格式的表。
@@ -54,7 +54,7 @@ help-export = 将一次运行的时间序列导出给其他工具，采用绝对
 help-export-short = 将时间序列导出给其他工具。
 help-pgbench = 运行 pgbench：选项、输出、日志和退出码与其相同的替代品，另有扩展（pgdyno pgbench --help）。
 help-pgbench-short = 运行 pgbench：可直接替换，另有扩展（pgdyno pgbench --help）。
-help-cluster = 创建和管理集群，以及已装载数据的服务器模板。
+help-cluster = 创建和管理集群，以及已加载数据的服务器模板。
 help-cluster-create = 创建一个集群，参数按本机设置，可带备库。
 help-cluster-start = 启动集群的所有服务器；它们会一直运行。
 help-cluster-stop = 停止集群的所有服务器。
@@ -78,7 +78,7 @@ help-tpcc-show = 显示各事务的语句或函数。
 option-version = 显示版本并退出。
 option-lang = 输出的语言：en 或 zh。默认：按区域设置。
 option-experiment = 实验：内置名称（pgdyno experiments 列出）、.toml 文件，或被中断的运行目录（将继续执行）。
-option-compare-experiment = 要运行的实验（--live）；其数据集装载到两台服务器。
+option-compare-experiment = 要运行的实验（--live）；其数据集加载到两台服务器。
 option-history-experiment = 要跟踪的实验，用于目录中有多个实验的运行时。
 option-capacity-experiment = 实验：内置名称或 .toml 文件。
 option-shrink = 缩小大型实验：将其行数、表数、时长和客户端数除以 FACTOR。数值不会低于仍能得出结果的下限。
@@ -132,20 +132,20 @@ option-target = 运行中服务器的连接串，例如 "host=db1 dbname=bench"�
 option-capture-target = 运行中服务器的连接串，例如 "host=db1 dbname=bench"。默认：由 PG* 变量决定。
 option-load-target = 运行中服务器的连接串，例如 "host=db1 dbname=bench"。默认：由 PG* 变量决定。
 option-tpcc-check-target = 运行中服务器的连接串，例如 "host=db1 dbname=bench"。默认：由 PG* 变量决定。
-option-tpcc-acid-target = 含有 pgdyno 所装载的表的服务器的连接串。默认：一台私有服务器，测试中还会将其杀死。
+option-tpcc-acid-target = 含有 pgdyno 所加载的表的服务器的连接串。默认：一台私有服务器，测试中还会将其杀死。
 option-embedded = 即使 PG* 变量指定了服务器，也启动私有 PostgreSQL。
 option-keep = 保留私有服务器的数据目录。
 option-cluster-snapshot-keep = 保留的快照数，含这一个，以及自第一个快照以来的 WAL（--standbys）。
 option-force = 删除与数据集的表同名的表，即使不是 pgdyno 创建的。即使有其他会话连接也继续。
 option-cluster-failover-force = 即使主库仍然存活（会被杀死）或可能丢失提交，也进行故障切换。
 option-tpcc-acid-force = 即使数据库中有其他活动会话也继续。
-option-replace = 删除 pgdyno 先前装载的、大小不同的数据集。
+option-replace = 删除 pgdyno 先前加载的、大小不同的数据集。
 option-pg-bin = 要启动的 PostgreSQL 程序所在目录，代替随 pgdyno 安装的程序。
 option-load-pg-bin = 服务器程序所在目录（--data）。
 option-cluster-create-pg-bin = PostgreSQL 程序所在目录。默认：内置的程序。
 option-cluster-snapshot-pg-bin = PostgreSQL 程序所在目录。默认：内置的程序。
 option-cluster-restore-pg-bin = PostgreSQL 程序所在目录。默认：内置的程序。
-option-templates = 模板是已装载数据的私有服务器的保存副本（pgdyno cluster list）。use：若有数据集和版本相同的模板，则由其启动而不装载；keep：另外保存一个新模板；off：总是装载。
+option-templates = 模板是已加载数据的私有服务器的保存副本（pgdyno cluster list）。use：若有数据集和版本相同的模板，则由其启动而不加载；keep：另外保存一个新模板；off：总是加载。
 option-details = 在终端显示所有表、措施和注意事项。
 option-json-output = 以 JSON 输出结果。
 option-sql-json-output = 以 JSON 输出各行。
@@ -185,13 +185,13 @@ option-tablespace = 表的表空间。
 option-cluster-create-tablespace = 表空间，以及各成员在其中获得自己子目录的目录（--standbys）。可重复。
 option-index-tablespace = 索引的表空间。
 option-index = 时间列上的索引（feed）：brin、btree 或 none。
-option-check = 装载后检查 TPC-C 的一致性条件（tpcc）。
+option-check = 加载后检查 TPC-C 的一致性条件（tpcc）。
 option-connections = 并行会话数（copy、server）。默认：按本机选择。
 option-threads = 写线程数（direct）。默认：每核 2 个。
 option-storage-threads = fio 的线程数。默认：每核 16 个，最多 64 个。
-option-plan = 只显示大小和预计时长，不装载。
+option-plan = 只显示大小和预计时长，不加载。
 option-disk-mbps = 假定的磁盘写速度，MB/s（--dry-run）。默认：实测。
-option-ignore-archive = 即使 WAL 正在归档也装载（--data）；之后请重新做基础备份。
+option-ignore-archive = 即使 WAL 正在归档也加载（--data）；之后请重新做基础备份。
 option-path = 要测量的存储上的目录。
 option-size = fio 所用文件的大小，例如 10g。默认：10g，最多为可用空间的四分之一。
 option-run = 运行目录。
@@ -267,12 +267,12 @@ option-load-page = 同时将结果写成 HTML 页面。
 option-report-figure = 只将一张图写成 SVG 文件：FOLDER/NAME.svg，例如 tps.svg。文件名决定是哪张图；其他名称会列出全部图。
 option-report-whitepaper = 将各次运行和演练写成一份可打印的文档：带图表编号的 HTML 文件。
 option-report-title = 白皮书的标题。默认：第一次运行的标题。
-help-judge = 判断其他工具测得的结果：是否平稳、区间多大、时长是否足够，以及 B 与 A 的比较。\n读取随时间变化的吞吐量：pgbench -P 和 --log、sysbench --report-interval、HammerDB 的事务计数器、go-tpc、k6 --out json、带 tps 或 throughput 列的 CSV，以及纯数字。
+help-judge = 判断其他工具测得的结果：是否平稳、区间多大、时长是否足够，以及 B 与 A 的比较。读取随时间变化的吞吐量：pgbench -P 和 --log、sysbench --report-interval、HammerDB 的事务计数器、go-tpc、k6 --out json、带 tps 或 throughput 列的 CSV，以及纯数字。
 help-judge-short = 判断其他工具测得的结果。
 option-judge-files = pgbench、sysbench、HammerDB 等工具的日志或结果。
 option-judge-side-b = B 侧的文件；其余文件为 A 侧。可重复。
 option-judge-precision = 运行时长应达到的 95% 区间的一半，百分比。
-help-observe = 观察运行中的服务器自身的工作：它忙于什么、受什么限制，以及排除了什么。\n只用一个只读会话，不创建任何东西。需要 pg_monitor 角色；没有它，会列出看不到的内容。
+help-observe = 观察运行中的服务器自身的工作：它忙于什么、受什么限制，以及排除了什么。只用一个只读会话，不创建任何东西。需要 pg_monitor 角色；没有它，会列出看不到的内容。
 help-observe-short = 观察运行中的服务器；只读，无负载。
 option-observe-target = 运行中服务器的连接字符串，例如 "host=db1 dbname=bench"。默认：取自 PG* 变量。
 option-observe-for = 一次观察的时长：秒数，或 90s、10m、1h。

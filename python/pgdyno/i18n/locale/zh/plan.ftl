@@ -1,4 +1,4 @@
-# 终端显示的计划、装载、检查和存储探测。
+# 终端显示的计划、加载、检查和存储探测。
 plan-server-private = 自建
 plan-server-cluster = 集群
 plan-server-yours = 已有
@@ -11,7 +11,7 @@ n-configurations-one = { $n } 种配置
 plan-starts = ，服务器启动 { $n } 次
 plan-varied = 除负载、热数据比例和客户端数外还改变：{ $axes }。
 plan-trials = { $trials }：{ $configurations }，{ $repetitions }{ $starts }，顺序 { $order }；每次 { $seconds } 秒。
-plan-time = 约 { $total }：试验 { $trials }，装载 { $loading }{ $probe }。
+plan-time = 约 { $total }：试验 { $trials }，加载 { $loading }{ $probe }。
 plan-probe = ，存储探测 { $time }
 plan-space = 临时目录中表和索引共 { $needed }，另加 WAL；剩余空间 { $free }，写入速度 { $speed }。
 plan-space-elsewhere = { $folder } 中表和索引共 { $needed }，另加 WAL。
