@@ -99,6 +99,7 @@ fuzz: $(STAMP) ## Fuzz decoders and damaged runs, FUZZ_S seconds each (cargo-fuz
 
 docs: $(STAMP) ## Regenerate what the documentation quotes
 	$(BIN)/python scripts/docs.py
+	$(BIN)/python scripts/commands.py
 
 fmt: $(DEPS) ## Format everything
 	cargo fmt --all

@@ -173,8 +173,8 @@ def _page(cause: Cause, results: list[dict[str, Any]], lang: str) -> str:
     remedies = [i for i in ids if i.endswith("-remedy") or "-remedy-" in i]
     english = i18n.catalogue("en")
     # A sentence, not a part of one.
-    said = [i for i in ids if i not in remedies and re.match(r"[A-Z].{30}", english.get(i, ""))]
-    said += [i for i in ids if english.get(i, "").startswith("pgdyno's client ")]
+    said = [i for i in ids if i not in remedies and english.get(i, "").endswith(".")]
+    assert said, f"{cause.name} says nothing"
     about = [texts[f"about-{cause.name}{part}"] for part in ("", "-seen", "-cost")]
     page = GUIDE / f"{cause.name}.md"
     out = [

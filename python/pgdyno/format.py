@@ -93,3 +93,11 @@ def span(seconds: float) -> str:
         if seconds < until:
             return f"{max(1, round(seconds / size_s))} {unit}"
     return f"{round(seconds / 86_400):,} days"
+
+
+def significant(value: float, digits: int) -> str:
+    """Format a number with a number of significant digits, without an exponent."""
+    if value == 0 or not math.isfinite(value) or 1e-4 <= abs(value) < 10**digits * 0.99:
+        return f"{value:.{digits}g}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    return f"{value:,.{places}f}"

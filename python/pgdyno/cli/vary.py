@@ -14,7 +14,7 @@ from pgdyno.spec.experiment import Experiment, Tpcc
 _AXES = {"clients": int, "hot_set": float, "protocol": str, "version": str, "scale": int, "rate": float,
          "round_trip_ms": float}  # fmt: skip
 #: What is left of an experiment that was made to look at many configurations, where two values are compared: a number
-#: of clients a core, and seconds and starts of the servers that tell 5% apart on a quiet machine.
+#: of clients a core, and seconds and starts of the servers (or repetitions) that tell 5% apart on a quiet machine.
 _CLIENTS_A_CORE, _SECONDS, _STARTS = 4, 5.0, 5
 
 
@@ -73,7 +73,6 @@ def for_a_comparison(experiment: Experiment, axes: dict[str, Any], run: dict[str
         chosen.append("--hot-set 1")
     if "duration_s" not in run and experiment.run.duration_s < _SECONDS:
         run["duration_s"] = _SECONDS
-        run.setdefault("repetitions", 1)
         warmup = experiment.run.warmup_s
         run.setdefault("warmup_s", warmup if warmup == "steady" else max(1.0, warmup))
         chosen.append(f"--duration {_SECONDS:g}")
@@ -81,6 +80,13 @@ def for_a_comparison(experiment: Experiment, axes: dict[str, Any], run: dict[str
         # Private servers, of which one start is not like the next.
         run["restarts"] = _STARTS
         chosen.append(f"--restarts {_STARTS}")
+    if "repetitions" not in run:
+        # A verdict needs several units: starts of the servers where these are made, else repetitions.
+        starts = run.get("restarts", experiment.run.restarts)
+        wanted = 1 if starts > 1 else max(_STARTS, experiment.run.repetitions)
+        if wanted != experiment.run.repetitions and (starts > 1 or {"protocol", "variables"} & set(axes)):
+            run["repetitions"] = wanted
+            chosen.append(f"--repetitions {wanted}")
     return chosen
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from pgdyno.format import change, factor, integer, milliseconds, percent, plus_minus, rows, size, span
+from pgdyno.format import change, factor, integer, milliseconds, percent, plus_minus, rows, significant, size, span
 from pgdyno.message import Argument, Listed, Message, Name, Text
 from pgdyno.units import Quantity, Share
 
@@ -105,7 +105,7 @@ def quantity(q: Quantity, lang: str = "en") -> str:
         case "share":
             return _percent(q.value) if q.digits is None else f"{q.value * 100:.{q.digits}f}%"
         case "%":
-            return f"{q.value * 100:.{q.digits or 3}g}%"
+            return f"{significant(q.value * 100, q.digits or 3)}%"
         case "percent":
             return percent(q.value)
         case "half-width":
@@ -129,7 +129,7 @@ def quantity(q: Quantity, lang: str = "en") -> str:
         case "rate4":
             return f"{q.value:,.4g}"
         case "ms":
-            return f"{q.value / 1e6:.3g} {_unit('ms', lang)}"
+            return f"{significant(q.value / 1e6, 3)} {_unit('ms', lang)}"
         case "ns":
             return _span(q.value / 1e9, lang) if q.value >= 1e10 else f"{milliseconds(q.value)} {_unit('ms', lang)}"
         case "time":
@@ -141,17 +141,17 @@ def quantity(q: Quantity, lang: str = "en") -> str:
         case "bytes":
             return size(q.value)
         case "MB/s":
-            return f"{q.value / 1e6:.3g} MB/s"
+            return f"{significant(q.value / 1e6, 3)} MB/s"
         case "bytes/s":
             mb = q.value / 1e6
             # Never an exponent.
-            return f"{mb:,.0f} MB/s" if mb >= 100 else f"{mb:.3g} MB/s"
+            return f"{mb:,.0f} MB/s" if mb >= 100 else f"{significant(mb, 3)} MB/s"
         case "/s":
             return f"{integer(q.value)}/s"
         case "factor":
-            return f"{q.value:.3g}"
+            return significant(q.value, 3)
         case "two":
-            return f"{q.value:.2g}"
+            return significant(q.value, 2)
         case _:
             return integer(q.value)
 

@@ -11,6 +11,7 @@ from functools import cached_property
 
 from pgdyno import i18n
 from pgdyno.format import integer, milliseconds, percent, plus_minus, printable, rows, size
+from pgdyno.format import significant as to_digits
 from pgdyno.message import Listed, Message, Name, Text, listed, message
 from pgdyno.model import TrialRecord
 from pgdyno.units import Quantity, Share
@@ -62,7 +63,7 @@ def fixed(digits: int, unit: str = "", per: float = 1.0) -> Form:
 
 def significant(digits: int) -> Form:
     """Return the form of numbers with a number of significant digits."""
-    return Form(lambda v: f"{v:.{digits}g}")
+    return Form(lambda v: to_digits(v, digits))
 
 
 #: Whole numbers, and three digits below a hundred.

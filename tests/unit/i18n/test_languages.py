@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pgdyno import i18n
 from pgdyno.capture.pace import Pace
 from pgdyno.capture.statements import Capture, Captured, LeftOut, Replayed
@@ -16,6 +18,7 @@ from pgdyno.capture.write import write
 from pgdyno.errors import msg
 from pgdyno.message import Name
 from pgdyno.spec.load import parse
+from pgdyno.units import Quantity, Unit
 
 from tests.support.cli import environment, pgdyno
 from tests.support.source import nodes
@@ -142,3 +145,15 @@ def test_few_sentences_stand_in_the_code() -> None:
 def test_a_language_that_is_not_there_is_refused() -> None:
     done = pgdyno("--lang", "de", "plan", "quick")
     assert done.code == 2 and "en, zh" in done.err
+
+
+UNITS: tuple[Unit, ...] = (
+    "%", "share", "percent", "times", "ms", "latency", "ns", "seconds", "bytes", "MB/s", "bytes/s", "/s", "factor",
+    "two", "count",
+)  # fmt: skip
+
+
+@given(st.sampled_from(UNITS), st.floats(1e-9, 1e15))
+def test_no_figure_has_an_exponent(unit: Unit, value: float) -> None:
+    for lang in i18n.LANGUAGES:
+        assert not re.search(r"\de[+-]?\d", i18n.quantity(Quantity(value, unit), lang)), (unit, value)

@@ -3,7 +3,7 @@ capture-beyond = 不在最重要的 { $top } 个之内（--top）
 capture-unfound = { $calls } 次调用使用了本会话 search_path 之外的关系：请采用生产环境的 search_path，--target "... options='-c search_path=...'"
 capture-track-none = pg_stat_statements.track = none：服务器不统计语句（请设为 top）
 capture-none-counted = pg_stat_statements 没有统计到此数据库的语句：已被重置，或这是另一个数据库
-capture-controls = 它改变事务、设置或模式
+capture-controls = 它改变事务、设置或 schema
 capture-asks-catalog = 它读取系统目录
 capture-hidden = 其文本不可见：GRANT pg_read_all_stats
 capture-writes = 它会写入（--read-only）

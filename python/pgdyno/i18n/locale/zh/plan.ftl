@@ -1,5 +1,5 @@
 # 终端显示的计划、加载、检查和存储探测。
-plan-server-private = 自建
+plan-server-private = 私有
 plan-server-cluster = 集群
 plan-server-yours = 已有
 n-rows = { $n } 行
