@@ -173,7 +173,7 @@ def _page(cause: Cause, results: list[dict[str, Any]], lang: str) -> str:
     remedies = [i for i in ids if i.endswith("-remedy") or "-remedy-" in i]
     english = i18n.catalogue("en")
     # A sentence, not a part of one.
-    said = [i for i in ids if i not in remedies and english.get(i, "").endswith(".")]
+    said = [i for i in ids if i not in remedies and re.match(r"[A-Z].{30}|.*\.$", english.get(i, ""))]
     assert said, f"{cause.name} says nothing"
     about = [texts[f"about-{cause.name}{part}"] for part in ("", "-seen", "-cost")]
     page = GUIDE / f"{cause.name}.md"
