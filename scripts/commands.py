@@ -9,6 +9,7 @@ import argparse
 import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -109,7 +110,8 @@ pgdyno new nightly.toml
 pgdyno run nightly.toml --embedded --quiet --scale 1 --duration 1 --warmup 0.2 --repetitions 1 --clients 2 \
   --runs runs || test $? = 1
 cp -r runs nights
-for n in 1 2; do pgdyno capacity --slo 'p99<50ms' --embedded --scale 1 --quiet --runs searches || test $? = 1; done
+for n in 1 2; do pgdyno capacity --slo 'p99<50ms' --embedded --scale 1 --quiet --duration 0.5 --warmup 0.1 \
+  --runs searches || test $? = 1; done
 pgdyno run quick --embedded --quiet --clients 1,2,4,8 --hot-set 1 --scale 1 --duration 1 --warmup 0.2 --runs levels ||
   test $? = 1
 pgdyno new bench.toml
@@ -251,6 +253,8 @@ if __name__ == "__main__":
     parser.add_argument("--only", default="", help="commands that contain this")
     parser.add_argument("--list", action="store_true", help="show what would be run")
     args = parser.parse_args()
+    # Clusters are removed whatever ends this.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if args.list:
         for c in typed():
             sys.stdout.write(f"{c}\n    {shortened(c) or 'not run here'}\n")

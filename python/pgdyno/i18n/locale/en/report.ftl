@@ -78,7 +78,7 @@ section-steadiness = How steady it was
 section-right = Consistency checks
 section-server = Server activity
 section-data = What it was measured on
-section-trouble = What went wrong
+section-trouble = Outcomes other than commits
 
 # Answers: throughput.
 
@@ -291,8 +291,8 @@ table-capacity = Capacity
 table-time = TPS over time
 table-scripts = By script
 table-statements = Latency by statement
-table-server = Server activity
-table-outcomes = What went wrong
+table-server = WAL, updates, growth and checkpoints
+table-outcomes = Trials with failed, skipped or left-out work
 table-trials = Every trial
 table-devices = Devices
 table-processes = Processes
@@ -567,7 +567,7 @@ caveat-unchecked-remedy = events.jsonl of the trial has the reason; pgdyno tpcc 
 caveat-pooled = a pooler of connections was between client and server: its part of the latency, and of the limit, is not the server's
 caveat-pooled-remedy = measure without it as well (--target the server's own port): the difference is the pooler's
 caveat-interrupted = the run was interrupted: what is shown is what was measured until then
-caveat-interrupted-remedy = run it again
+caveat-interrupted-remedy = go on with it: pgdyno run RUN
 caveat-trial-failed = a trial could not be finished
 caveat-trial-failed-remedy = its error is shown with it
 caveat-unprepared = what was to be done before each trial (CHECKPOINT, VACUUM) was refused or failed

@@ -78,7 +78,7 @@ section-steadiness = 是否平稳
 section-right = 一致性检查
 section-server = 服务器活动
 section-data = 测量环境的数据与存储
-section-trouble = 异常
+section-trouble = 提交以外的结果
 
 # Answers: throughput.
 
@@ -291,8 +291,8 @@ table-capacity = 容量
 table-time = TPS 随时间变化
 table-scripts = 各脚本
 table-statements = 各语句延迟
-table-server = 服务器活动
-table-outcomes = 异常
+table-server = WAL、更新、增长与检查点
+table-outcomes = 有失败、跳过或剔除部分的试验
 table-trials = 全部试验
 table-devices = 磁盘设备
 table-processes = 进程
@@ -567,7 +567,7 @@ caveat-unchecked-remedy = 原因见该试验的 events.jsonl；可用 pgdyno tpc
 caveat-pooled = 客户端与服务器之间有连接池：其延迟和上限不属于服务器
 caveat-pooled-remedy = 也请直连服务器（--target 指向服务器端口）测一次，两者之差属于连接池
 caveat-interrupted = 运行被中断：显示的是中断前测得的结果
-caveat-interrupted-remedy = 请重新运行
+caveat-interrupted-remedy = 继续该运行：pgdyno run RUN
 caveat-trial-failed = 有试验未能完成
 caveat-trial-failed-remedy = 错误信息与该试验一同列出
 caveat-unprepared = 试验前要做的操作（CHECKPOINT、VACUUM）被拒绝或失败
