@@ -53,6 +53,8 @@ _STANDS_FOR = [
     (r"\bFILE\.\.\.", "before.txt"),
     (r"pgdyno run FILE", "pgdyno run bench.toml"),
     (r"\bNAME\b", "r1"),
+    # Here several experiments lie in one folder.
+    (r"history (runs|nights)(?! --experiment)", r"history \1 --experiment quick"),
     (r"/srv/data", "."),
     (r"--data /var/lib/postgresql/18/main", "--data c4"),
     (r"run nightly", "run nightly.toml"),
@@ -81,7 +83,7 @@ _SHORT = {
     "explain --verify": {"--budget": "60s", "--top": "1"},
     "capture": {"--seconds": "4"},
     "capacity": {"--duration": "1", "--warmup": "0.2", "--scale": "1"},
-    "compare --live": {"--duration": "3", "--scale": "1"},
+    "compare --live": {"--duration": "5", "--scale": "1"},
     "storage": {"--seconds": "1", "--size": "64m"},
     "tpcc acid": {"--warehouses": "1"},
 }
@@ -99,7 +101,7 @@ createdb bench; createdb shop; createdb copy; createdb -h $PWD/c5/socket bench
 pgbench -i -q -s 1 shop; pgbench -i -q -s 1 copy
 psql -q -d shop -c "create extension pg_stat_statements"
 pgbench -n -S -c 2 -T 3 shop > first.txt 2>&1
-cp c1/data/log/*.csv postgresql.csv
+cat c1/data/log/*.csv > postgresql.csv
 psql -q -c "alter system set log_min_duration_statement = -1" -c "select pg_reload_conf()" > reload.txt
 for n in 1 2; do pgbench -n -S -c 2 -T 12 -P 1 shop > $n.txt 2>&1; done; mv 1.txt before.txt; mv 2.txt after.txt
 pg_dump -s shop > schema.sql
@@ -233,11 +235,15 @@ def _needed(words: list[str]) -> str:
         out += "kill -9 $(head -1 r1/node1/data/postmaster.pid); "
     if "flashback" in words:
         out += "pgdyno cluster destroy was > /dev/null 2>&1; pgdyno cluster snapshot r2 > /dev/null 2>&1; "
-    if "c1" in words or "dbname=bench" in " ".join(words):
-        state = "stop" if "c1" in words else "start"
-        out += f"pgdyno cluster {state} c1 > /dev/null 2>&1; "
-    if "dbname=bench" in " ".join(words):
-        out += "for h in c1 c5; do dropdb --force -h $PWD/$h/socket bench; createdb -h $PWD/$h/socket bench; done; "
+    on_server = any("$C1" in w for w in words)
+    if "c1" in words or on_server:
+        out += f"pgdyno cluster {'start' if on_server else 'stop'} c1 > /dev/null 2>&1; "
+    if on_server and any("dbname=bench" in w for w in words):
+        anew = "for c in dropdb createdb; do $c -U postgres -h $PWD/$h/socket bench; done"
+        out += f"for h in c1 c5; do {anew}; done; "
+    if "capture" in words:
+        # There must be statements to capture.
+        out += "pgbench -U postgres -h $PWD/c1/socket -n -S -c 2 -T 1 shop > /dev/null 2>&1; "
     return out
 
 

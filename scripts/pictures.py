@@ -49,6 +49,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", default=list(KINDS), choices=list(KINDS))
     args = parser.parse_args()
+    if not subprocess.run(["fc-list", ":lang=zh"], capture_output=True, check=True).stdout:
+        sys.exit("no font has Chinese characters: apt-get install fonts-wqy-microhei")
     with tempfile.TemporaryDirectory(prefix="pgdyno-pictures-") as name:
         folder = Path(name)
         folder.chmod(0o755)
