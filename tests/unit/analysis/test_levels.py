@@ -254,7 +254,7 @@ def test_a_matrix_without_a_difference_answers_with_its_levels(tmp_path: Path) -
 
 @pytest.mark.parametrize("faster", [1.0, 1.5])
 def test_the_tiles_of_a_comparison_are_of_its_pair(tmp_path: Path, faster: float) -> None:
-    """Of two workloads, one differs: p99 and limit are that one's, though the other is faster by far."""
+    """The p99 and the limit are those of the workload that differs, though the other one is faster by far."""
     plans = [p for w in ("quick", "slow") for p in synthetic.plans([8], 5, workload=w, setting=["on", "off"])]
     plans = [replace(p, number=n) for n, p in enumerate(plans, 1)]
 
