@@ -26,9 +26,9 @@ _WIDTH = 118
 _TEXTS = {
     "en": {
         "causes": "Causes",
-        "index": "What `pgdyno explain` and the report can name. A *limit* is met by every server in the end; a "
-        "*trouble* can be avoided.",
-        "cause": "cause", "name": "name", "kind": "kind", "limit": "limit", "trouble": "trouble",
+        "index": "What `pgdyno explain` and the report can name. A *limit* is met by every server in the end; an "
+        "*avoidable* cause need not be there.",
+        "cause": "cause", "name": "name", "kind": "kind", "limit": "limit", "trouble": "avoidable",
         "other": "中文", "all": "All causes",
         "seen": "How it is seen", "cost": "How its cost is measured", "told": "What the report says",
         "try": "What to do", "validated": "How it was validated",
@@ -41,7 +41,7 @@ _TEXTS = {
         "summary": "The bench makes {made} scenarios of these causes. In one round of each, on two cores with nothing "
         "else at work, the cause was named first in all; so at least {least} come first (95% confidence, two-sided). "
         "Of {calm} calm runs none had an avoidable cause of high confidence (limits are always there); so fewer than "
-        "46% have one. Troubles drawn at random are named less often: of nine, six ([all results](../../blind.md)). "
+        "46% have one. Causes drawn at random are named less often: of nine, six ([all results](../../blind.md)). "
         "Avoidable causes come before limits; costs overlap, so they can add up to more than 100%.",
         "notes": "Slow commits are made by a disk behind FUSE whose flushes take longer, a slow network by a proxy "
         "that delays each message, a throttled device and a CPU quota by limits of cgroups, a standby by "

@@ -283,6 +283,10 @@ class IntervalRow:
     wakeup_p99_ns: int = 0
     #: Connections given up because the server broke the protocol.
     violations: int = 0
+    #: Longest time in which clients waited and none got an answer, that ended in this interval; where it began. 0: not
+    #: recorded, or none.
+    silent_from_ns: int = 0
+    silent_ns: int = 0
 
 
 class EventKind(StrEnum):
@@ -304,6 +308,7 @@ class EventKind(StrEnum):
     BESIDE_ANOTHER = "beside another"
     PREPARING = "preparing"
     WARM_UP = "warm-up"
+    LENGTH = "length"
     SLICE = "slice"
     CHECKING = "checking"
     INCONSISTENT = "inconsistent"

@@ -15,6 +15,7 @@ from pgdyno.collect.plans import Sample
 from pgdyno.collect.sources.sessions import Blockers, Snapshots
 from pgdyno.collect.sources.waits import Commands, Waits, WaitStatements
 from pgdyno.samples import CUT
+from pgdyno.store import reading
 
 from tests.support import causes
 from tests.support.causes import Explained, Injected
@@ -59,6 +60,18 @@ def test_the_cause_comes_first(made: Injected, tmp_path: Path) -> None:
 
 def _is_named(made: Injected, found: Explained) -> bool:
     return found.causes[:1] == [made.cause] if made.cause else found.alarms == []
+
+
+@pytest.mark.slow
+def test_a_freeze_is_known_exactly_at_any_interval(tmp_path: Path) -> None:
+    """Backends that are stopped for 1.2 s, twice, in intervals of three seconds."""
+    made = next(i for i in causes.EVERY if i.name == "frozen backends")
+    found = causes.explained(replace(made, seconds=9.0, interval_s=3.0, clients=4), tmp_path)
+    longest = [r.silent_ns / 1e9 for r in reading.read(found.path).series[1] if r.silent_ns > 100_000_000]
+    # One of them may lie across the end of an interval, and is in both.
+    assert 2 <= len(longest) <= 4 and 1.15 <= max(longest) < 1.7, longest
+    assert found.causes[:1] == ["stalls"] and tells(found.findings[0]["sentence"], "dip-freeze"), found.findings
+    assert found.findings[0]["cost"]["mean"] > 0.2
 
 
 @pytest.mark.slow

@@ -476,6 +476,14 @@ EVERY = (
     Injected(
         "heavy queries", "server-cpu", "SELECT sum(i * i) FROM generate_series(1, 20000) i;\n", "", _LOOSE, clients=4,
     ),
+    Injected(
+        "one client", "few-clients", "SELECT sum(i * i) FROM generate_series(1, 20000) i;\n", "", _LOOSE, clients=1,
+    ),
+    Injected(
+        # A table of some pages is read by workers, whose start takes longer than the reading.
+        "parallel workers for short queries", "parallel-query", "SELECT count(*) FROM t WHERE v = 1;\n", _filled(5_000),
+        f"{_LOOSE}min_parallel_table_scan_size=0\nparallel_setup_cost=0\nparallel_tuple_cost=0\n", clients=2,
+    ),
     # What limits TPC-C, each where it is the first to.
     Injected(
         # Ten districts for new orders alone.

@@ -48,6 +48,16 @@ pub enum State {
     Finished,
 }
 
+impl State {
+    /// Returns the time at which the requests were sent that are with the server, if any are.
+    pub fn sent_at(&self) -> Option<Nanos> {
+        match self {
+            State::Busy { sent_at, .. } => Some(*sent_at),
+            _ => None,
+        }
+    }
+}
+
 /// The transaction that a client is in.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Transaction {

@@ -208,6 +208,18 @@ impl Interval {
         self.inner.violations
     }
 
+    /// Beginning of the longest time without an answer to any client, in nanoseconds since the run began.
+    #[getter]
+    fn silent_from_ns(&self) -> u64 {
+        self.inner.silence.start.0
+    }
+
+    /// Length of that time.
+    #[getter]
+    fn silent_ns(&self) -> u64 {
+        self.inner.silence.length().0
+    }
+
     /// Committed transactions, all scripts.
     #[getter]
     fn latency(&self) -> Histogram {

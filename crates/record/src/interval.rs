@@ -115,6 +115,33 @@ impl Timeline {
     }
 }
 
+/// Time in which answers were waited for and none came. Times count from the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Silence {
+    /// Its beginning: the last answer, or the request that was waited for since.
+    pub start: Nanos,
+    /// Its end: the next answer, or the end of the interval.
+    pub end: Nanos,
+}
+
+impl Silence {
+    /// Returns how long it lasted.
+    pub fn length(&self) -> Nanos {
+        Nanos(self.end.0.saturating_sub(self.start.0))
+    }
+
+    /// Returns the longer of two.
+    fn longer(self, other: Silence) -> Silence {
+        if other.length() > self.length() { other } else { self }
+    }
+
+    /// Returns the part that two have in common; of length zero if there is none.
+    fn common(self, other: Silence) -> Silence {
+        let start = self.start.max(other.start);
+        Silence { start, end: self.end.min(other.end).max(start) }
+    }
+}
+
 /// Consequences of a command's errors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommandErrors {
@@ -172,6 +199,8 @@ pub struct Interval {
     pub disconnected: u64,
     /// Connections given up because the server did not keep to the protocol; they count as lost as well.
     pub violations: u64,
+    /// Longest silence that ended in the interval. It may begin before.
+    pub silence: Silence,
 }
 
 impl Interval {
@@ -200,6 +229,7 @@ impl Interval {
             wakeup_delay: Histogram::default(),
             disconnected: 0,
             violations: 0,
+            silence: Silence::default(),
         }
     }
 
@@ -209,7 +239,10 @@ impl Interval {
         let most_delayed = self.most_delayed.max(other.most_delayed);
         let least_rest = self.least_rest.max(other.least_rest);
         let disconnected = self.disconnected + other.disconnected;
+        // Nobody got an answer while no worker did.
+        let silence = self.silence.common(other.silence);
         self.merge(other);
+        self.silence = silence;
         (self.busiest, self.most_delayed, self.least_rest) = (busiest, most_delayed, least_rest);
         self.disconnected = disconnected;
     }
@@ -222,6 +255,7 @@ impl Interval {
         self.run_delay += other.run_delay;
         self.wakeup_delay.merge(&other.wakeup_delay);
         self.violations += other.violations;
+        self.silence = self.silence.longer(other.silence);
         self.outcomes.merge(&other.outcomes);
         for (mine, theirs) in self.by_script.iter_mut().zip(&other.by_script) {
             mine.merge(theirs);
@@ -315,6 +349,29 @@ mod tests {
         let mut merged = of(2, 30);
         merged.merge(&of(3, 50));
         assert_eq!((merged.disconnected, merged.busiest), (3, Nanos(80)));
+    }
+
+    #[test]
+    fn silence_is_common_to_workers_and_the_longest_over_time() {
+        let timeline = Timeline {
+            warmup: Nanos::ZERO,
+            duration: Nanos::from_secs(3),
+            interval: Nanos::from_secs(1),
+            transition: Nanos::ZERO,
+        };
+        let of = |start, end| Interval {
+            silence: Silence { start: Nanos(start), end: Nanos(end) },
+            ..Interval::new(timeline.first(), 1, 1)
+        };
+        let mut joined = of(10, 50);
+        joined.join(&of(20, 60));
+        assert_eq!(joined.silence, Silence { start: Nanos(20), end: Nanos(50) });
+        joined.join(&of(55, 90));
+        assert_eq!(joined.silence.length(), Nanos::ZERO);
+        let mut merged = of(10, 50);
+        merged.merge(&of(60, 90));
+        merged.merge(&of(100, 160));
+        assert_eq!(merged.silence, Silence { start: Nanos(100), end: Nanos(160) });
     }
 
     #[test]

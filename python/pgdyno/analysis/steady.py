@@ -19,6 +19,8 @@ BATCH = 5
 DRIFT = 0.05
 #: Of an open loop: a drift of the latency that matters, and a part of all arrivals by which the backlog grows.
 QUEUE_DRIFT, BEHIND = 0.25, 0.01
+#: |t| of a trend that is more than noise.
+_BEYOND_NOISE = 3
 #: Fewer values tell nothing about a trend.
 FEWEST = 10
 
@@ -74,7 +76,7 @@ def judge(values: Sequence[float] | Array, limit: float = DRIFT) -> Steadiness:
     drift, t = _trend(x[drop:])
     if len(x) - drop < FEWEST:
         return Steadiness(drop, None, drift)
-    return Steadiness(drop, not (abs(drift) > limit and abs(t) > 3), drift)
+    return Steadiness(drop, not (abs(drift) > limit and abs(t) > _BEYOND_NOISE), drift)
 
 
 def judge_open_loop(latency: Sequence[float], arrived: Sequence[float], backlog: Sequence[float]) -> Steadiness:
@@ -92,7 +94,7 @@ def judge_open_loop(latency: Sequence[float], arrived: Sequence[float], backlog:
     drift, t = _trend(rest)
     # As a part of what became due: what the server is behind by.
     behind = drift * float(rest.mean()) / due
-    if behind > BEHIND and t > 3:
+    if behind > BEHIND and t > _BEYOND_NOISE:
         return Steadiness(0, False, max(judged.drift, behind))
     return judged
 
@@ -122,6 +124,12 @@ def has_settled(values: Sequence[float]) -> bool:
         return False
     drift, t = _trend(window)
     return abs(drift) < DRIFT / 2 or (abs(drift) < DRIFT and abs(t) < 2)
+
+
+def has_trend(values: Sequence[float] | Array, limit: float) -> bool:
+    """Return True if a fitted line moves by more than `limit`, a share of the mean, and by more than noise does."""
+    drift, t = _trend(np.asarray(values, dtype=np.float64))
+    return abs(drift) > limit and abs(t) > _BEYOND_NOISE
 
 
 def _trend(x: Array) -> tuple[float, float]:

@@ -18,14 +18,19 @@ from pgdyno.diagnosis.causes import every_cause
 from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.errors import UsageError, msg
 from pgdyno.judge.groups import Group, fastest
-from pgdyno.message import Message, Name, Text, message
-from pgdyno.report import findings
+from pgdyno.message import Message, Name, Text, listed, message
+from pgdyno.model import EventKind
+from pgdyno.report import client_time, findings
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
 from pgdyno.units import Quantity
 
 #: Dips that are told of a configuration.
 _DIPS = 8
+#: Events that are told of a configuration, and how many of them.
+_CHANGES, _CHANGES_SHOWN = (EventKind.SCHEMA_CHANGED, EventKind.SETTING_CHANGED), 4
+#: Parts of the clients' time that are shown, and the least share of the others that is.
+_PARTS, _LEAST = 5, 0.005
 
 
 def main(path: Path, workload: str | None, clients: int | None, every: bool, lang: str, json_output: bool) -> int:
@@ -44,6 +49,11 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, lan
     found, not_judged = diagnosis.findings, diagnosis.not_judged
     if json_output:
         d = {"path": data.path, "findings": [f.as_json() for f in found], "dips": _all_dips(run, chosen)}
+        d["client_time"] = [
+            {"trials": [t.plan.number for t in g.trials], "shares": shares}
+            for g in chosen
+            if (shares := client_time.shares(run.observed(g.trials), i18n.writer("en")))
+        ]
         as_json.write({**d, "not_judged": [n.as_json() for n in not_judged]})
         return 0
     out, say = console.output(), i18n.writer(lang)
@@ -53,6 +63,8 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, lan
     looked_for = len(every_cause()) - len({n.cause for n in not_judged})
     for g, e in zip(shown, told, strict=True):
         out.print(RichText(say(e.title), style="bold"))
+        if time := _time(run, g, say):
+            out.print(Padding(RichText(say(time), style="dim"), (0, 0, 0, 2)))
         if not e.findings:
             out.print(Padding(i18n.text(_nothing(run, g, looked_for), lang), (0, 0, 0, 2)))
         for n, f in enumerate(e.findings, 1):
@@ -64,6 +76,8 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, lan
                     out.print(Padding(RichText.assemble((f"{title}  ".ljust(6), "dim"), say(text)), (0, 0, 0, 5)))
             for a in f.actions:
                 _print_action(a, out, say)
+        if changed := _changed(run, g):
+            out.print(Padding(RichText(say(changed)), (0, 0, 0, 2)))
         out.print()
     _print_dips(run, shown, out, lang)
     for gap in not_judged:
@@ -73,6 +87,36 @@ def main(path: Path, workload: str | None, clients: int | None, every: bool, lan
         more = message("explain-more", shown=len(told), all=len(chosen), command=command)
         out.print(i18n.text(more, lang), markup=False)
     return 0
+
+
+def _time(run: RunAnalysis, group: Group, say: Callable[[Text | Message | Name], str]) -> Message | None:
+    """Return the clients' time in parts that add up to all of it, the largest first; None if it was not sampled."""
+    shares = client_time.shares(run.observed(group.trials), say)
+    largest = sorted(shares, key=lambda name: -shares[name])[:_PARTS]
+    if not largest:
+        return None
+    parts = [(name, shares[name]) for name in largest]
+    if (rest := 1 - sum(share for _, share in parts)) > _LEAST:
+        parts.append((say(message("wait-others")), rest))
+    return message(
+        "explain-time",
+        parts=listed(
+            [message("explain-time-part", state=Name(name), share=Quantity(share, "share")) for name, share in parts],
+            "list",
+        ),
+    )
+
+
+def _changed(run: RunAnalysis, group: Group) -> Message | None:
+    """Return what was defined or set otherwise during the trials, whether it cost anything or not; None: nothing."""
+    found: list[Text] = []
+    for event in run.observed(group.trials).events(*_CHANGES):
+        if event.text not in found:
+            found.append(event.text)
+    if not found:
+        return None
+    rest = [message("explain-changed-more", n=len(found) - _CHANGES_SHOWN)] if len(found) > _CHANGES_SHOWN else []
+    return message("explain-changed", changes=listed([*found[:_CHANGES_SHOWN], *rest], "semicolon"))
 
 
 def _print_action(a: Action, out: Console, say: Callable[[Text | Message | Name], str]) -> None:

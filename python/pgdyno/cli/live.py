@@ -61,6 +61,7 @@ def main(
         data["targets"] = {name: {"conninfo": c} for name, c in zip(("a", "b"), conninfos, strict=True)}
         data["axes"] = {"target": ["a", "b"], "clients": [clients or _CLIENTS_A_CORE * host.cores()]}
         data["run"] |= {"order": order, "duration_s": duration_s, "repetitions": 1, "restarts": 1, "rate": None}
+        data["run"]["duration_limit_s"] = None
         if data["run"]["warmup_s"] != "steady":
             data["run"]["warmup_s"] = max(1.0, data["run"]["warmup_s"])
         if scale is not None:

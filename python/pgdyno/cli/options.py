@@ -137,6 +137,25 @@ Repetitions = Annotated[
         rich_help_panel=MEASURING,
     ),
 ]
+UntilSteady = Annotated[
+    bool,
+    typer.Option(
+        "--until-steady",
+        help="Continue each trial beyond its duration until throughput is steady, its 95% interval is within 1%, and "
+        "a load that writes has been through two checkpoints.",
+        rich_help_panel=MEASURING,
+    ),
+]
+AtMost = Annotated[
+    float | None,
+    typer.Option(
+        "--at-most",
+        help="Longest trial with --until-steady: seconds, or 90s, 10m, 1h. Default: 30m.",
+        parser=seconds,
+        metavar="SECONDS",
+        rich_help_panel=MEASURING,
+    ),
+]
 Restarts = Annotated[
     int | None,
     typer.Option(

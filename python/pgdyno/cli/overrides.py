@@ -22,6 +22,9 @@ from pgdyno.spec.load import mistakes, wording
 from pgdyno.store.manifest import Change
 from pgdyno.units import Quantity
 
+#: Seconds that a trial with --until-steady lasts at most.
+_LONGEST_S = 1800.0
+
 
 def names(text: str | None) -> list[str] | None:
     """Return the names in --collect; "none" gives an empty list."""
@@ -145,6 +148,10 @@ def run_overrides(request: RunRequest) -> Overrides:
         collect=names(request.collect),
         connect_timeout_s=request.connect_timeout,
     )
+    if request.until_steady:
+        run["duration_limit_s"] = _LONGEST_S if request.at_most is None else request.at_most
+    elif request.at_most is not None:
+        raise UsageError(msg("error-at-most-alone"), msg("remedy-until-steady"))
     if request.rate == 0:
         # Of an experiment that has one.
         run["rate"] = None

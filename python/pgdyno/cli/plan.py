@@ -71,7 +71,7 @@ def _facts(plan: Plan, options: Options) -> dict[str, Any]:
     servers = Servers(plan, options, RunStream())
     run = experiment.run
     warmup = run.warmup_limit_s if run.warmup_s == "steady" else run.warmup_s
-    each = warmup + run.duration_s + run.between.pause_s + _AROUND_TRIAL_S
+    each = warmup + run.longest_s + run.between.pause_s + _AROUND_TRIAL_S
     disk = measure_disk(Path(tempfile.gettempdir()))
     shown = [_place(experiment, servers, p, configurations) for p in places]
     load_s = sum(p["bytes"] / (disk if p["private"] else _COPY_RATE) for p in shown)

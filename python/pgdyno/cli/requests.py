@@ -63,6 +63,8 @@ class RunRequest:
     clients: options.Clients = None
     hot_set: options.HotSet = None
     duration: options.Duration = None
+    until_steady: options.UntilSteady = False
+    at_most: options.AtMost = None
     warmup: options.WarmUp = None
     repetitions: options.Repetitions = None
     set_: options.Set = None

@@ -163,13 +163,32 @@ def _plan(conn: Connection, s: Sample, *, carry_out: bool) -> Plan:
         except psycopg.Error:
             # By itself it cannot be: a savepoint, a lock that a client holds.
             facts = {}
-    scans = [
+    known = {} if facts else _estimated(conn, s)
+    scans = [(name, known.get(name, rows), condition) for name, rows, condition in _scans(top)]
+    # The one that was seen to throw away most comes first.
+    return Plan(s, shape(top), sorted(scans, key=lambda scan: scan[0] != worst), facts)
+
+
+def _scans(top: Mapping[str, Any]) -> list[tuple[str, float, str]]:
+    """Return the scans that read whole tables: table, rows that it is estimated to have, condition."""
+    return [
         (str(n["Relation Name"]), float(n.get("Plan Rows", 0)), str(n.get("Filter", "")))
         for n in _nodes(top)
         if n.get("Node Type") == "Seq Scan" and "Relation Name" in n
     ]
-    # The one that was seen to throw away most comes first.
-    return Plan(s, shape(top), sorted(scans, key=lambda scan: scan[0] != worst), facts)
+
+
+def _estimated(conn: Connection, s: Sample) -> dict[str, float]:
+    """Return the rows that whole scans of tables are estimated to have with the statement's own values.
+
+    A generic plan does not know the values: of a column with one frequent value it expects that one. Nothing is
+    executed.
+    """
+    try:
+        with conn.transaction():
+            return {name: rows for name, rows, _ in _scans(_explained(conn, f"explain (format json) {s.sample}"))}
+    except psycopg.Error:
+        return {}
 
 
 def _uncounted(conn: Connection) -> None:

@@ -16,6 +16,8 @@ from pgdyno.diagnosis.recorded import Array, Recorded
 from pgdyno.message import Message, Name, message
 from pgdyno.model import IntervalRow
 
+#: Intervals that tell what is usual.
+_FEWEST = 10
 #: A dip is below this part of the median around it, by so many robust deviations, for so long.
 _BELOW, _SIGMAS, _SHORTEST_S = 0.7, 5.0, 0.5
 #: Or next to nothing, however noisy it is around, where so many transactions would have been committed.
@@ -23,10 +25,13 @@ _NOTHING, _EXPECTED = 0.1, 20.0
 #: A freeze: no client gets an answer for this many usual latencies and seconds, and the interval lacks this part of
 #: what would have been committed in that time, and of its own throughput.
 _LATENCIES, _FREEZE_S, _ALL_CLIENTS, _LACKS = 20.0, 0.1, 0.5, 0.05
+#: Robust deviations: fewer than without the slow transaction that shows it.
+_FREEZE_SIGMAS = 3.0
 #: Intervals that the median is taken of. A stall that is longer than half of them is seen by the whole trial's median.
 _AROUND = 61
 #: Sources that are sampled together begin within this time.
 _SAMPLE_NS = 100_000_000
+_BACKEND = "client backend"
 #: Of the normal distribution: the standard deviation by the median absolute deviation.
 _MAD = 1.4826
 #: Of our clients' time in a dip, the part that makes a wait its reason.
@@ -52,12 +57,14 @@ class Dip:
 
 
 def dips_of(r: Recorded) -> list[Dip]:
-    """Return the dips in order of time, or none if there are too few intervals."""
+    """Return the dips in order of time. Of few intervals they are those in which no client got an answer."""
     rows = r.intervals
-    if len(rows) < 10:
+    are_few = len(rows) < _FEWEST
+    if are_few and not any(x.silent_ns for x in rows):
         return []
     tps = np.array([x.committed / ((x.end_ns - x.start_ns) / 1e9) for x in rows])
-    if tps.min() >= (max(_BELOW, _NOTHING) if not _is_long(rows).any() else 1 - _LACKS) * tps.max():
+    is_frozen = any(x.silent_ns for x in rows) and bool(_silent(rows).any())
+    if not is_frozen and tps.min() >= (max(_BELOW, _NOTHING) if not _is_long(rows).any() else 1 - _LACKS) * tps.max():
         # No interval can be a dip: what lies around it is at most the greatest.
         return []
     half = min(_AROUND, len(tps)) // 2
@@ -66,7 +73,8 @@ def dips_of(r: Recorded) -> list[Dip]:
         around = np.maximum(around, np.median(tps))
     spread = _MAD * float(np.median(np.abs(tps - around)))
     frozen = _frozen(rows, tps, around, spread)
-    low = (tps < np.minimum(_BELOW * around, around - _SIGMAS * spread)) | (tps < _NOTHING * around) | (frozen > 0)
+    low = (tps < np.minimum(_BELOW * around, around - _SIGMAS * spread)) | (tps < _NOTHING * around)
+    low = frozen > 0 if are_few else low | (frozen > 0)
     found, i = [], 0
     while i < len(rows):
         if not low[i]:
@@ -76,7 +84,10 @@ def dips_of(r: Recorded) -> list[Dip]:
         while j + 1 < len(rows) and low[j + 1]:
             j += 1
         lacks = float(1 - tps[i : j + 1].sum() / around[i : j + 1].sum()) if around[i : j + 1].sum() > 0 else 1.0
-        dip = Dip(rows[i].start_ns, rows[j].end_ns, lacks, int(frozen[i : j + 1].max()))
+        length, longest = rows[j].end_ns - rows[i].start_ns, int(frozen[i : j + 1].max())
+        # In a long interval a short freeze may be less than the noise: what it takes is known.
+        lacks = max(0.0 if are_few else lacks, min(1.0, longest / length))
+        dip = Dip(rows[i].start_ns, rows[j].end_ns, lacks, longest)
         expected = float(around[i : j + 1].mean()) * dip.seconds
         if (dip.seconds >= _SHORTEST_S or dip.frozen_ns) and expected >= _EXPECTED:
             found.append(dip)
@@ -97,12 +108,28 @@ def _frozen(rows: Sequence[IntervalRow], tps: Array, around: Array, spread: floa
     One slow transaction is slow alone. If all clients were held up as long as the slowest one, the interval lacks what
     they would have committed in that time. A freeze that spans intervals is in each of them.
     """
+    if any(x.silent_ns for x in rows):
+        return _silent(rows)
     lengths = np.array([x.end_ns - x.start_ns for x in rows], dtype=float)
     longest = np.array([x.max_ns for x in rows], dtype=float)
     lacks = np.maximum(0.0, 1 - tps / np.maximum(around, 1e-9))
-    is_short_of = (lacks >= _LACKS) & (tps < around - _SIGMAS * spread)
+    is_short_of = (lacks >= _LACKS) & (tps < around - _FREEZE_SIGMAS * spread)
     held = lacks * lengths >= _ALL_CLIENTS * np.minimum(longest, lengths)
     return np.where(_is_long(rows) & is_short_of & held, longest, 0.0)
+
+
+def _silent(rows: Sequence[IntervalRow]) -> Array:
+    """Return, for each interval, the longest freeze in it, as the engine has recorded it; 0: none."""
+    usual = float(np.median([x.p50_ns for x in rows]))
+    limit = max(_LATENCIES * usual, _FREEZE_S * 1e9)
+    found = np.zeros(len(rows))
+    starts = np.array([x.start_ns for x in rows])
+    for n, x in enumerate(rows):
+        if x.silent_ns >= limit:
+            # It began in the same interval, or in one before.
+            first = max(0, int(np.searchsorted(starts, x.silent_from_ns, side="right")) - 1)
+            found[first : n + 1] = np.maximum(found[first : n + 1], x.silent_ns)
+    return found
 
 
 def explained(r: Recorded, dip: Dip) -> list[Message]:
@@ -128,6 +155,8 @@ def explained(r: Recorded, dip: Dip) -> list[Message]:
     busy_ones = (_compared(r, "devices", "utilisation", dip, device=d) for d in devices)
     if any(busy is not None and busy[0] > 0.9 > busy[1] for busy in busy_ones):
         found.append(message("dip-device"))
+    if stopped := max((int(row["stopped"]) for row in overlapping("processes") if row["kind"] == _BACKEND), default=0):
+        found.append(message("dip-stopped", n=stopped))
     if (stolen := _compared(r, "machine", "cpu_steal", dip)) is not None and stolen[0] > stolen[1] + 0.1:
         found.append(message("dip-steal"))
     if (taken := _others(r, dip)) is not None and taken[0] > taken[1] + 0.3:

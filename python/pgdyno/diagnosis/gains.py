@@ -23,11 +23,27 @@ def removed(e: Observed, cost: Share, least: float, most: float = 1.0, *, frees_
     1 / utilization; `utilization` is that of the server and the client, of the CPUs that others leave.
     """
     low, high = _gain(e, cost.low * least), _gain(e, cost.high * most)
-    if not frees_cpu and (p := e.processors) is not None:
-        ours = max(_LEAST, (p.server + p.client - _BACKGROUND) / p.cores)
-        free = max(0.0, 1 - max(0.0, p.share - ours))
-        bound = max(_SLACK, (1 + _SLACK) * free / ours - 1)
+    if not frees_cpu and (bound := _free_cpus(e)) is not None:
         low, high = min(low, bound / 2), min(high, bound)
+    return _between(low, high)
+
+
+def more_clients(e: Observed, n: int) -> Share:
+    """Return the gain of throughput with `n` clients: at most in proportion, and at most what the CPUs have left."""
+    high, bound = n / e.clients - 1, _free_cpus(e)
+    return _between(0.0, high if bound is None else min(high, bound))
+
+
+def _free_cpus(e: Observed) -> float | None:
+    """Return the gain with all CPUs busy that others leave; None if the machine cannot be seen."""
+    if (p := e.processors) is None:
+        return None
+    ours = max(_LEAST, (p.server + p.client - _BACKGROUND) / p.cores)
+    free = max(0.0, 1 - max(0.0, p.share - ours))
+    return max(_SLACK, (1 + _SLACK) * free / ours - 1)
+
+
+def _between(low: float, high: float) -> Share:
     # Between factors of the throughput, the middle is the geometric one.
     return Share(math.sqrt((1 + low) * (1 + high)) - 1, low, high)
 

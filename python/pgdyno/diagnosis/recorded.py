@@ -16,6 +16,7 @@ from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
 from pgdyno.diagnosis.finding import MissingColumnError
 from pgdyno.model import Event, IntervalRow, TrialRecord
+from pgdyno.samples import OTHER_SESSION
 from pgdyno.store.reading import RunData
 from pgdyno.units import Share
 
@@ -189,8 +190,8 @@ class Recorded:
         """
         time, clients = self._told_time, float(self.trial.plan.clients)
         backends = [row for row in self.rows("processes") if row["kind"] == "client backend"]
-        # Others than our clients may be among what the kernel tells.
-        if self.is_idle_on_purpose or self.are_others_at_work or not backends:
+        # Others than our clients may be among what the kernel tells, if they are not told apart.
+        if self.is_idle_on_purpose or (self.are_others_at_work and not self.tells_others_apart) or not backends:
             return time
         own = [min(clients, row["cpu"] + row["waiting_for_cpu"]) for row in backends]
         if not time:
@@ -217,6 +218,11 @@ class Recorded:
                 what = (row["state"], row["wait_type"], row["wait"])
                 sample.counts[what] = sample.counts.get(what, 0.0) + row["processes"]
         return list(found.values())
+
+    @cached_property
+    def tells_others_apart(self) -> bool:
+        """The CPU use of other sessions is known apart; runs of earlier versions have one sum."""
+        return any(row["kind"] == OTHER_SESSION for row in self.rows("processes"))
 
     @cached_property
     def are_others_at_work(self) -> bool:

@@ -55,6 +55,7 @@ _ENVIRONMENT: tuple[tuple[str, Callable[[Manifest], object]], ...] = (
 _RUN = (
     "protocol",
     "duration_s",
+    "duration_limit_s",
     "warmup_s",
     "rate",
     "order",

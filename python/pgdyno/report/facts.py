@@ -189,6 +189,9 @@ def _each_trial(m: Manifest) -> Listed:
     measured = message("measured-as-needed")
     if m.capacity is None:
         measured = message("measured-for", seconds=Name(str(run.duration_s)))
+        if run.duration_limit_s is not None:
+            longest = Quantity(run.duration_limit_s, "duration")
+            measured = message("measured-until-steady", seconds=Name(str(run.duration_s)), longest=longest)
     parts: list[Text | None] = [
         message("warmup-for", seconds=Name(str(run.warmup_s))),
         measured,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from pgdyno.collect.sources.network import Network
 from pgdyno.collect.sources.processes import Processes
 from pgdyno.collect.sources.progress import Progress
 from pgdyno.collect.sources.quota import Quota
-from pgdyno.collect.sources.sessions import Blockers, Slots, Snapshots, Standbys
+from pgdyno.collect.sources.sessions import Blockers, Slots, Snapshots, Standbys, other_sessions
 from pgdyno.collect.sources.sizes import Sizes
 from pgdyno.collect.sources.waits import Commands, Waits, WaitStatements
 from pgdyno.message import Text, message
@@ -97,7 +98,8 @@ class AskedSources:
             if self._sees_processes:
                 postmaster = self._postmaster()
                 if postmaster is not None:
-                    found.append(Processes(postmaster, self._note))
+                    others = tuple if self._everybody else partial(other_sessions, conn, application)
+                    found.append(Processes(postmaster, self._note, others))
                     if (quota := Quota(postmaster)).is_there:
                         found.append(quota)
                 else:

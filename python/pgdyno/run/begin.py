@@ -43,7 +43,7 @@ class TrialStarter:
         run, trial, configuration = self.experiment.run, planned.plan, planned.configuration
         own: dict[str, Any] = {"protocol": configuration.protocol, "rate": configuration.rate}
         if planned.duration_s is not None:
-            own["duration_s"] = planned.duration_s
+            own |= {"duration_s": planned.duration_s, "duration_limit_s": None}
         run = run.model_copy(update=own)
         if (gone := site.died()) is not None:
             raise ClusterError(gone, LOG)
@@ -83,7 +83,7 @@ class TrialStarter:
             known,
             before,
             Collecting(site, run, stream, statements, same_machine=shared),
-            self._beside_standbys(site, trial.workload, variables, seed, stream, run.duration_s),
+            self._beside_standbys(site, trial.workload, variables, seed, stream, run.longest_s),
             checks=tpcc is not None and run.check,
         )
         context = TrialContext(
@@ -99,6 +99,7 @@ class TrialStarter:
             steps.stop,
             self.experiment.workloads[trial.workload].expect_rows,
             is_replay=schedule is not None,
+            has_cycle=steps.has_cycle,
         )
         prepared = PreparedTrial(context, trial, scripts, variables, seed, writer, steps, workload, tpcc, rows)
         try:

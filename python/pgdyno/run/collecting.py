@@ -65,7 +65,7 @@ class Collecting:
         self._began_ns = time.time_ns()
         self._collection: Collection | None = None
         self._gaps: list[Text] = []
-        longest = max(_LONGEST_S, run.duration_s / _MOST)
+        longest = max(_LONGEST_S, run.longest_s / _MOST)
         # Of an observed server the counters give the intervals: they are read once a second.
         shortest = _LONGEST_S if everybody else _SHORTEST_S
         self._period_s = min(longest, max(shortest, run.duration_s / _SAMPLES))

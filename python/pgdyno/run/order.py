@@ -34,7 +34,8 @@ def with_order(experiment: Experiment, every: Sequence[Configuration], options: 
     """
     run, order = experiment.run, experiment.run.order
     if order == "auto":
-        is_duet = _has_slices(run, run.duration_s) and _may_be_duet(experiment, every, options)
+        is_open = run.duration_limit_s is not None
+        is_duet = not is_open and _has_slices(run, run.duration_s) and _may_be_duet(experiment, every, options)
         order = "duet" if is_duet else "random"
     elif run.is_duet:
         matrix.duet_axis(experiment, every)
@@ -49,7 +50,9 @@ def with_order(experiment: Experiment, every: Sequence[Configuration], options: 
 def longer_duration(experiment: Experiment, every: Sequence[Configuration], options: Options) -> float | None:
     """Return the seconds a trial that would make a comparison a duet, where only their number is missing."""
     run = experiment.run
-    if run.order != "auto" or _has_slices(run, run.duration_s) or not _may_be_duet(experiment, every, options):
+    if run.order != "auto" or run.duration_limit_s is not None or _has_slices(run, run.duration_s):
+        return None
+    if not _may_be_duet(experiment, every, options):
         return None
     first = math.ceil(run.duration_s)
     return next((float(s) for s in range(first, first + _MOST_MORE_S) if _has_slices(run, s)), None)

@@ -180,7 +180,7 @@ class Session:
         if self.plan.prepared.resumed is not None:
             planned = sum(len(unit) for unit in self.units)
             self.stream.emit(Noted(message("progress-continuing", n=planned - len(left), of=planned)))
-        self.stream.emit(TrialsPlanned([t.plan for t in left], warmup + run.duration_s))
+        self.stream.emit(TrialsPlanned([t.plan for t in left], warmup + run.longest_s))
         start = left[0].plan.start
         for unit in units:
             raise_if_signalled()

@@ -42,6 +42,7 @@ def shrink(data: dict[str, Any], k: float, cores: int, memory_bytes: int) -> lis
     _fit_targets(data["targets"], k, cores, memory_bytes, changes)
     run = data["run"]
     divide(run, "duration_s", SHORTEST_S, "duration")
+    divide(run, "duration_limit_s", run["duration_s"], "duration-limit")
     divide(run, "warmup_s", SHORTEST_WARMUP_S, "warmup")
     if run["warmup_s"] == "steady":
         divide(run, "warmup_limit_s", 10.0, "warmup-limit")

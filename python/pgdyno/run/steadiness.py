@@ -92,6 +92,24 @@ def regimes_of(kept: list[IntervalRow], latency_ns: float, *, open_loop: bool = 
     return Regimes(at_s, change.before, change.after, stalled_ns / 1e9, stalled_at / 1e9)
 
 
+def known_to(rows: list[IntervalRow], precision: float, *, open_loop: bool) -> float | None:
+    """Return half the 95% interval of the throughput as a share of the mean.
+
+    None means that no one figure holds to `precision`: the series has a trend of as much to either side or two levels,
+    or it is too short to tell.
+    """
+    kept = measured(rows)
+    judged = _judged(kept, open_loop)
+    rest = kept[judged.drop :]
+    if not judged.steady or (not open_loop and steady.has_trend(tps_of(rest), 2 * precision)):
+        return None
+    usual_ns = median(r.mean_ns for r in rest)
+    estimate = series.mean_of(tps_of(rest))
+    if regimes_of(rest, usual_ns, open_loop=open_loop) is not None or not estimate.half_width or not estimate.mean > 0:
+        return None
+    return estimate.half_width / estimate.mean
+
+
 def without_warmup(
     summary: TrialSummary, rows: list[IntervalRow], *, open_loop: bool = False, may_drop: bool = True
 ) -> TrimmedSummary:

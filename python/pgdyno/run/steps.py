@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import psycopg
@@ -26,6 +27,8 @@ from pgdyno.stream.stream import TrialStream
 PATIENCE_S = 5.0
 #: Seconds of a trial from which on the machine is measured before and after it.
 _CANARY_S = 5.0
+#: WAL in bytes per second from which on checkpoints matter to the throughput; checkpoints that span a whole period.
+_WAL_RATE, _CYCLE = 1 << 20, 2
 #: A gap of both trials of a duet on one server.
 
 
@@ -61,6 +64,7 @@ class TrialSteps:
         self._checks = checks
         self._memory = _Memory(site)
         self._is_shared = False
+        self._began = time.monotonic()
         #: Figures of the machine before the load; None: no canaries.
         self._canary: canary.Row | None = None
         #: The other side of a duet on the same server: one check of the data is both sides' check.
@@ -73,6 +77,7 @@ class TrialSteps:
 
     def before_load(self) -> None:
         """Start what is collected beside the load."""
+        self._began = time.monotonic()
         self.on_interval()
         if self._sings:
             self._canary = canary.measure("before", self._data_folder)
@@ -86,6 +91,23 @@ class TrialSteps:
             self._caveats.append(Caveat.BESIDE_ANOTHER)
             self._trial.emit(Happened(EventKind.BESIDE_ANOTHER, words_for(others)))
         self._memory.look()
+
+    def has_cycle(self) -> bool:
+        """Return True if two checkpoints have begun since the trial did, or the load writes too little WAL to matter.
+
+        A measurement between two checkpoints holds a whole period of full-page images and of the checkpoint's writes.
+        True as well if the counters cannot be read.
+        """
+        try:
+            with administration.connect(self._site.target, patience_s=PATIENCE_S) as conn:
+                now, _ = activity.snapshot(conn, ["wal", "checkpoints"])
+        except (PgdynoError, psycopg.Error):
+            return True
+        done = activity.between(self._before, now)
+        if done.get("wal_bytes", 0.0) < _WAL_RATE * (time.monotonic() - self._began):
+            return True
+        begun = [done[name] for name in ("checkpoints_timed", "checkpoints_requested") if name in done]
+        return not begun or sum(begun) >= _CYCLE
 
     def extra_histograms(self) -> dict[str, _core.Histogram]:
         """Return what was measured beside the trial since the last interval, by the log's tag."""

@@ -63,6 +63,8 @@ def row_of(i: _core.Interval, phase: str | None = None) -> IntervalRow:
         client_run_delay_ns=i.run_delay_ns,
         wakeup_p99_ns=i.wakeup_delay.percentile(99.0),
         violations=i.violations,
+        silent_from_ns=i.silent_from_ns,
+        silent_ns=i.silent_ns,
     )
 
 

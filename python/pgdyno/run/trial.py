@@ -27,6 +27,7 @@ from pgdyno.model import (
 from pgdyno.run.steadiness import TrimmedSummary, without_warmup
 from pgdyno.run.steps import TrialSteps
 from pgdyno.run.sums import Sums, add_up, phases_of, row_of, tags_of
+from pgdyno.run.until_steady import LongEnoughError, UntilSteady
 from pgdyno.run.workers import workers_for_clients
 from pgdyno.run.workloads import message_of
 from pgdyno.spec.experiment import Run, Tpcc
@@ -37,6 +38,8 @@ from pgdyno.stream.events import Happened, IntervalClosed, LoadStarted, WarmupIn
 from pgdyno.stream.stream import TrialStream
 from pgdyno.units import Quantity
 
+#: Seconds below which a measurement is short.
+_SHORT_S = 10.0
 #: A server that is being restarted: it shuts down, has crashed, or recovers.
 _RESTARTING = ("57P01", "57P02", "57P03")
 
@@ -65,6 +68,8 @@ class TrialContext:
     expect_rows: bool = False
     #: Its transactions have times of their own: nothing is steady, and the throughput is production's.
     is_replay: bool = False
+    #: The server has been through a whole period of its checkpoints since the trial began, or has none that matters.
+    has_cycle: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True)
@@ -106,10 +111,13 @@ class RunObserver(Protocol):
 class _Observer:
     """Writes what the engine tells as it tells it."""
 
-    def __init__(self, context: TrialContext, plan: TrialPlan, workload: _core.Workload) -> None:
+    def __init__(
+        self, context: TrialContext, plan: TrialPlan, workload: _core.Workload, until: UntilSteady | None = None
+    ) -> None:
         self._context = context
         self._plan = plan
         self._sql = [n for n, c in enumerate(workload.commands) if c.is_sql]
+        self._until = until
 
     def started(self, start_ns: int, connect_ns: int) -> None:
         self._context.stream.emit(LoadStarted(start_ns), origin=ENGINE)
@@ -122,6 +130,8 @@ class _Observer:
         died = self._context.cluster_died()
         if died is not None:
             raise ClusterError(died, msg("remedy-server-log"))
+        if self._until is not None:
+            self._until.add(row)
 
     def event(self, e: _core.Event) -> None:
         self._context.stream.emit(Happened(EventKind(e.kind), Name(e.text), e.at_ns, e.client), origin=ENGINE)
@@ -139,7 +149,7 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
         clients=plan.clients,
         workers=run.workers or workers_for_clients(plan.clients, context.cores),
         protocol=run.protocol,
-        duration_s=run.duration_s,
+        duration_s=run.longest_s,
         interval_s=run.interval_s,
         rate=None if run.rate is None else engine.Rate.of(run.rate),
         seed=trial.seed,
@@ -153,8 +163,11 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
         if warmup_s == "steady":
             warmup_s = until_steady(context, plan, workload, engine_plan)
         engine_plan = replace(engine_plan, warmup_s=warmup_s)
-        observer = _Observer(context, plan, workload)
+        until = UntilSteady(run, context.has_cycle) if run.duration_limit_s is not None else None
+        observer = _Observer(context, plan, workload, until)
         result = run_when_ready([context], workload, observer, engine_plan)
+        if until is not None:
+            context.stream.emit(Happened(EventKind.LENGTH, until.result))
     except (_core.CoreError, PgdynoError) as e:
         raised = translated(e)
     except BaseException as e:
@@ -256,6 +269,8 @@ def until_steady(context: TrialContext, plan: TrialPlan, workload: _core.Workloa
 
 def raised_by(result: _core.RunResult) -> BaseException | None:
     """Return the exception that ended a run early, or None."""
+    if isinstance(result.raised, LongEnoughError):
+        return None
     if result.raised is not None or result.error is None:
         return result.raised
     if result.error_in_script:
@@ -364,7 +379,7 @@ def _caveats(run: Run, summary: TrialSummary | None, state: str, *, lost: bool, 
         found.append(Caveat.INTERRUPTED)
     if summary is None:
         return found
-    if run.duration_s < 10:
+    if run.duration_s < _SHORT_S and (run.duration_limit_s is None or summary.elapsed_s < _SHORT_S):
         found.append(Caveat.SHORT)
     health = ClientHealth(
         summary.client_cpu_share,

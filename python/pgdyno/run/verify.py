@@ -347,9 +347,9 @@ class Verification:
         duration = float(int(min(each, max(_USUAL_S, run.duration_s))))
         between = {**data["run"]["between"], "restart": False, "drop_caches": False}
         data["run"] |= {
-            "order": "duet" if is_duet else "interleaved", "duration_s": duration, "warmup_s": warmup,
-            "repetitions": 1 if is_duet else _REPETITIONS, "restarts": starts, "rate": None, "slice_s": None,
-            "between": between,
+            "order": "duet" if is_duet else "interleaved", "duration_s": duration, "duration_limit_s": None,
+            "warmup_s": warmup, "repetitions": 1 if is_duet else _REPETITIONS, "restarts": starts, "rate": None,
+            "slice_s": None, "between": between,
         }  # fmt: skip
         if is_duet:
             slice_s = min(2.0, max(0.25, duration / 60))

@@ -326,6 +326,8 @@ class Run(Strict):
 
     protocol: Protocol = "prepared"
     duration_s: Annotated[float, Field(ge=0.1, le=10_000_000, allow_inf_nan=False)] = 60.0
+    #: Each trial goes on until its throughput is steady, at most so long; absent: it ends after duration_s.
+    duration_limit_s: Annotated[float, Field(ge=0.1, le=10_000_000, allow_inf_nan=False)] | None = None
     #: Seconds before the measurement; "steady": until the throughput has no trend any more.
     warmup_s: Literal["steady"] | Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)] = 5.0
     #: With "steady": at most so long.
@@ -361,10 +363,23 @@ class Run(Strict):
     #: How often pg_stat_activity is looked at.
     waits_per_s: Annotated[float, Field(gt=0, le=100)] = 10.0
 
+    @model_validator(mode="after")
+    def _limit_is_longer(self) -> Run:
+        if self.duration_limit_s is not None and self.duration_limit_s < self.duration_s:
+            raise MistakeError("spec-limit-shorter", limit=self.duration_limit_s, duration=self.duration_s)
+        if self.duration_limit_s is not None and self.is_duet:
+            raise MistakeError("spec-limit-duet", order=self.order)
+        return self
+
     @property
     def is_duet(self) -> bool:
         """Return True if one run of the engine drives two configurations."""
         return self.order in ("duet", "simultaneous")
+
+    @property
+    def longest_s(self) -> float:
+        """The most seconds that a trial is measured for."""
+        return self.duration_s if self.duration_limit_s is None else self.duration_limit_s
 
 
 class Storage(Strict):

@@ -185,6 +185,7 @@ class RunParameters(Part):
 
     protocol: str | None = None
     duration_s: float | None = None
+    duration_limit_s: float | None = None
     warmup_s: float | Literal["steady"] | None = None
     warmup_limit_s: float | None = None
     interval_s: float | None = None
@@ -210,7 +211,7 @@ class RunParameters(Part):
     def seconds_of_a_trial(self) -> float:
         """Warm-up and measurement."""
         warmup = self.warmup_limit_s if self.warmup_s == "steady" else self.warmup_s
-        return (self.duration_s or 0.0) + (warmup or 0.0)
+        return (self.duration_limit_s or self.duration_s or 0.0) + (warmup or 0.0)
 
 
 class CapacityProbe(Part):

@@ -14,6 +14,7 @@ from pgdyno.diagnosis.contrast import Series
 from pgdyno.diagnosis.finding import Confidence, Finding
 from pgdyno.diagnosis.recorded import Array, Recorded, mean_over
 from pgdyno.message import Name
+from pgdyno.model import IntervalRow
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading
 
@@ -119,6 +120,69 @@ def test_a_command_that_runs_all_the_time_is_named_where_the_processors_are_full
     assert (found is not None) == is_named
     if found is not None:
         assert found.message.id == "foreign-command-concurrent" and found.cost.mean == pytest.approx(1 / 3, abs=0.01)
+
+
+def test_a_command_in_the_second_half_of_a_trial_that_falls_is_named_by_the_cpus_it_uses(tmp_path: Path) -> None:
+    """A fall and a step cannot be told apart by so few samples; what the command uses of full CPUs is known."""
+    data = _run(
+        tmp_path, lambda i: 1000.0 - 20 * i,
+        {
+            "waits": [{**_OURS, "processes": 2.0}], "machine": [_CPU], "processes": [_BACKENDS],
+            "commands": lambda i: [_COMMAND] if i >= 10 else [],
+        }, n=20,
+    )  # fmt: skip
+    found = _found(data, "foreign-command")
+    assert found is not None and found.message.id == "foreign-command-concurrent"
+    # One of three that run, during half of the time.
+    assert found.cost.mean == pytest.approx(1 / 6, abs=0.02) and found.cost.low > 0.1
+
+
+def test_the_cpus_of_other_sessions_are_not_those_of_the_clients(tmp_path: Path) -> None:
+    """Backends that wait for a CPU look idle: what the kernel counts for them shows it, beside others at work too."""
+    idle = {**_OURS, "state": "idle", "wait_type": "Client", "wait": "ClientRead", "processes": 4.0}
+    foreign = {**_OURS, "ours": 0.0, "processes": 1.0}
+    own, theirs = {**_BACKENDS, "cpu": 1.0, "waiting_for_cpu": 1.0}, {**_BACKENDS, "kind": "other session", "cpu": 0.8}
+    sampled = {"waits": [idle, foreign], "machine": [_CPU], "commands": [_COMMAND]}
+    runs = {
+        name: _run(tmp_path / name, lambda i: 1000.0, {**sampled, "processes": rows})
+        for name, rows in (("old", [own]), ("new", [own, theirs]))
+    }
+    old, new = (Recorded(data, data.trials[0]) for data in runs.values())
+    assert not old.tells_others_apart and new.tells_others_apart
+    assert [sum(s.counts.get(("active", "", ""), 0.0) for s in r.client_time[:1]) for r in (old, new)] == [0.0, 2.0]
+
+
+def test_freezes_at_the_beginning_are_no_lower_level(tmp_path: Path) -> None:
+    """Two freezes in the first half make its mean lower: the same level with holes."""
+
+    def slowest(i: int) -> dict[str, int]:
+        return {"max_ns": 1_500_000_000} if i in (3, 7) else {}
+
+    data = _run(
+        tmp_path, lambda i: 100.0 if i in (2, 3, 6, 7) else 1000.0, {"waits": [{**_OURS, "processes": 4.0}]}, n=20
+    )
+    rows = data.series[1]
+    data.series[1] = [replace(r, **slowest(n)) for n, r in enumerate(rows)]
+    recorded = Recorded(data, data.trials[0])
+    assert [d.frozen_ns for d in dips.dips_of(recorded)] == [1_500_000_000] * 2
+    assert _found(data, "level-change") is None
+    found = _found(data, "stalls")
+    assert found is not None and found.cost.mean == pytest.approx(0.18, abs=0.03)
+
+
+@pytest.mark.parametrize("n", [5, 40])
+def test_a_freeze_that_the_engine_has_recorded_is_a_dip_however_noisy_the_rest(tmp_path: Path, n: int) -> None:
+    data = _run(tmp_path, lambda i: 1000.0 * (0.6 + 0.4 * (i % 2)), {"waits": [{**_OURS, "processes": 4.0}]}, n=n)
+
+    def silent(i: int, r: IntervalRow) -> IntervalRow:
+        # One that lies in an interval, and one that began in the interval before.
+        length, start = {1: (400, r.start_ns + 300_000_000), 4: (600, r.start_ns - 200_000_000)}.get(i, (1, r.start_ns))
+        return replace(r, silent_ns=length * 1_000_000, silent_from_ns=start)
+
+    data.series[1] = [silent(i, r) for i, r in enumerate(data.series[1])]
+    found = dips.dips_of(Recorded(data, data.trials[0]))
+    assert [d.frozen_ns for d in found] == [400_000_000, 600_000_000]
+    assert [d.seconds for d in found] == [1.0, 2.0] and found[0].loss >= 0.4
 
 
 def _waiting(i: int) -> list[dict[str, Any]]:

@@ -601,6 +601,50 @@ def test_other_sessions_in_the_database_are_no_cost_of_ours(tmp_path: Path) -> N
     assert "buffer-misses" not in found or found["buffer-misses"].cost.mean < 0.1
 
 
+_CPUS = {"cpu_nice": 0.0, "cpu_system": 0.0, "cpu_irq": 0.0, "cpu_softirq": 0.0, "cpu_iowait": 0.0, "cpu_steal": 0.0}
+
+
+def _busy(folder: Path, cpu: float, clients: int, waits: Any, latency_ns: int = 1_000_000) -> dict[str, Finding]:
+    """Return the findings of a run whose server uses `cpu` of two CPUs."""
+    machine = {**_CPUS, "cpu_user": cpu, "cpu_idle": 2 - cpu, "cores": 2.0}
+    backend = {"kind": "client backend", "processes": float(clients), "cpu": cpu, "waiting_for_cpu": 0.0,
+               "read_bytes_per_s": 0.0, "write_bytes_per_s": 0.0, "in_disk_sleep": 0.0, "stopped": 0.0}  # fmt: skip
+    run = synthetic.make_run(
+        folder, synthetic.plans([clients], 1), lambda *_: 1000.0, latency_ns=latency_ns,
+        sampled={"waits": waits, "machine": [machine], "processes": [backend]},
+    )  # fmt: skip
+    return {f.cause: f for f in RunAnalysis(reading.read(run)).diagnosis.findings}
+
+
+def test_few_clients_limit_where_cpus_stay_idle(tmp_path: Path) -> None:
+    one = [{**_RUNNING, "processes": 0.9}, {**_WAITING, "state": "idle", "wait_type": "Client", "processes": 0.1}]
+    found = _busy(tmp_path / "one", 0.95, 1, one)["few-clients"]
+    # The kernel counts 0.05 more on a CPU than PostgreSQL reports.
+    assert found.cost.mean == pytest.approx(0.95) and found.is_largest
+    (action,) = found.actions
+    # Two CPUs, half of them used: twice as many.
+    assert action.clients == 3 and action.gain.low == 0 and 0.9 < action.gain.high <= 1.8
+    # Where all are busy, or the clients wait for something else, it is not the number of clients.
+    assert "few-clients" not in _busy(tmp_path / "full", 1.95, 4, [{**_RUNNING, "processes": 4.0}])
+    flushing = [{**_RUNNING, "processes": 0.2}, {**_WAITING, "processes": 0.8}]
+    assert "few-clients" not in _busy(tmp_path / "flush", 0.4, 1, flushing)
+
+
+@pytest.mark.parametrize(("latency_ms", "cpu", "is_named"), [(2, 1.0, True), (900, 1.95, True), (900, 1.0, False)])
+def test_parallel_workers_are_named_where_they_do_not_help(
+    tmp_path: Path, latency_ms: int, cpu: float, is_named: bool
+) -> None:
+    gather = {**_RUNNING, "wait_type": "IPC", "wait": "ExecuteGather", "processes": 2.0}
+    ending = {**_RUNNING, "wait_type": "IPC", "wait": "BgworkerShutdown", "processes": 0.4}
+    running = {**_RUNNING, "processes": 1.6}
+    found = _busy(tmp_path, cpu, 4, [gather, ending, running], latency_ms * 1_000_000)
+    assert ("parallel-query" in found) == is_named and ("other-waits" in found) != is_named
+    if is_named:
+        cost = found["parallel-query"].cost
+        assert (cost.low, cost.high) == pytest.approx((0.1, 0.6))
+        assert found["parallel-query"].actions[0].settings == {"max_parallel_workers_per_gather": "0"}
+
+
 def test_a_wait_without_a_rule_is_said_as_such(tmp_path: Path) -> None:
     waits = [
         {**_RUNNING, "wait_type": "LWLock", "wait": "LockManager", "processes": 5.0},

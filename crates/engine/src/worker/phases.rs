@@ -88,6 +88,9 @@ impl<D: Driver> Worker<D> {
                     self.tally.interval.wakeup_delay.record(woken - due);
                 }
             }
+            if !events.is_empty() {
+                self.end_silence(&events);
+            }
             for event in &events {
                 self.handle(*event)?;
             }
@@ -176,7 +179,30 @@ impl<D: Driver> Worker<D> {
         Ok(())
     }
 
+    /// Answers have come: notes how long those clients, and all others, had waited for one.
+    #[inline]
+    fn end_silence(&mut self, events: &[Event]) {
+        let now = self.sockets.now();
+        if let Some(since) = self.tally.silent_since(now)
+            && let Some(sent) = events.iter().filter_map(|e| self.clients[e.token].state.sent_at()).min()
+        {
+            self.tally.silent(since.max(sent), now);
+        }
+        self.tally.heard(now);
+    }
+
+    /// The interval ends while no answer comes.
+    fn cut_silence(&mut self) {
+        let end = self.tally.interval_end().min(self.sockets.now());
+        if let Some(since) = self.tally.silent_since(end)
+            && let Some(sent) = self.clients.iter().filter_map(|c| c.state.sent_at()).min()
+        {
+            self.tally.silent(since.max(sent), end);
+        }
+    }
+
     fn next_interval(&mut self, next: Slice) {
+        self.cut_silence();
         let used = self.used();
         // With a connection for each transaction, to be without one is no outage.
         let needs = !self.plan.connect_each;

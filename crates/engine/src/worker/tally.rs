@@ -6,7 +6,7 @@ use crate::error::EngineError;
 use crate::events::Events;
 use crate::plan::Plan;
 use pgdyno_base::Nanos;
-use pgdyno_record::interval::Slice;
+use pgdyno_record::interval::{Silence, Slice};
 use pgdyno_record::log::{Ending, Entry};
 use pgdyno_record::{Interval, Phase, Timeline, TransactionLog};
 use pgdyno_wire::SqlState;
@@ -32,6 +32,8 @@ pub(super) struct Tally {
     /// Added to the driver's time it gives the time since 1970.
     wall_offset: Nanos,
     used: Used,
+    /// The driver's time at which an answer came last.
+    heard: Nanos,
 }
 
 impl Tally {
@@ -46,6 +48,7 @@ impl Tally {
             origin: Nanos::ZERO,
             wall_offset: Nanos::ZERO,
             used: Used::default(),
+            heard: Nanos::ZERO,
         }
     }
 
@@ -57,6 +60,7 @@ impl Tally {
     pub fn begin(&mut self, origin: Nanos, now: Nanos, used: Used) {
         self.origin = origin;
         self.used = used;
+        self.heard = now;
         self.wall_offset = since_1970() - now;
         if let Some(log) = &mut self.log {
             log.begin(origin + self.wall_offset);
@@ -107,6 +111,27 @@ impl Tally {
 
     pub fn is_draining(&self) -> bool {
         self.interval.slice.phase == Phase::Drain
+    }
+
+    // ------------------------------------------------------------ silence
+
+    /// Returns the time of the last answer if none has come for longer than before in this interval.
+    pub fn silent_since(&self, now: Nanos) -> Option<Nanos> {
+        (now - self.heard > self.interval.silence.length()).then_some(self.heard)
+    }
+
+    /// No answer came from `start` to `end`, times of the driver.
+    pub fn silent(&mut self, start: Nanos, end: Nanos) {
+        let since = |t: Nanos| Nanos(t.0.saturating_sub(self.origin.0));
+        let silence = Silence { start: since(start), end: since(end) };
+        if silence.length() > self.interval.silence.length() {
+            self.interval.silence = silence;
+        }
+    }
+
+    /// Answers have come.
+    pub fn heard(&mut self, now: Nanos) {
+        self.heard = now;
     }
 
     // ------------------------------------------------------------ transactions

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from contextlib import suppress
 
 from pgdyno.collect.sources.base import Differences, Row, slurp
 from pgdyno.message import Text, message
+from pgdyno.samples import OTHER_SESSION
 
 _NS_A_TICK = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _CORES = os.cpu_count() or 1
@@ -36,14 +37,22 @@ class Processes:
     passed to the kernel. The kernel counts whole folios as written to the block layer, which may be a hundred times
     the size of a small change.
 
-    The kind "ended" holds the usage of processes after their last sample.
+    The kind "ended" holds the usage of processes after their last sample, and "other session" that of client backends
+    that carry no load of pgdyno.
     """
 
     name = "processes"
 
-    def __init__(self, postmaster: int, note: Callable[[Text], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        postmaster: int,
+        note: Callable[[Text], None] = lambda _: None,
+        others: Callable[[], Collection[int]] = tuple,
+    ) -> None:
+        """`others` returns the process ids of client backends that are not pgdyno's."""
         self._postmaster = postmaster
         self._note = note
+        self._others = others
         self._differences = Differences()
         self._kinds: dict[int, str] = {}
         #: CPU time of those that are there, as last seen, and of all that ended, as the postmaster knows; both by clock
@@ -59,9 +68,10 @@ class Processes:
         totals: dict[str, dict[str, float]] = {}
         ours = {self._postmaster: "postmaster", os.getpid(): "pgdyno"}
         there: set[Hashable] = set()
+        others = self._others()
         for pid in (*children, *ours):
             try:
-                kind = ours.get(pid) or self._kind(pid)
+                kind = ours.get(pid) or (OTHER_SESSION if pid in others else self._kind(pid))
                 used, state, ticks_ns, sees_bytes = _used(pid)
             except (OSError, ValueError, IndexError):
                 # It has ended.

@@ -49,6 +49,9 @@ left join lateral (
   union all
   select prepared, age(transaction) from pg_prepared_xacts where database = current_database()
   order by transactions desc limit 1) a on true"""
+_OTHERS: LiteralString = """
+select pid from pg_stat_get_activity(null)
+where backend_type = 'client backend' and coalesce(application_name, '') not in (%s, 'pgdyno admin')"""
 #: A transaction that does nothing for longer is not at work.
 _IDLE_S = 1.0
 #: Statements of maintenance, which disturb the work of others.
@@ -74,6 +77,11 @@ def without_literals(text: str) -> str:
         before, cut, _ = found.partition(opening)
         found = f"{before}…" if cut else found
     return found
+
+
+def other_sessions(conn: Connection, application: str) -> set[int]:
+    """Return the process ids of client backends that are not pgdyno's; `application` is the name of its clients."""
+    return {int(pid) for (pid,) in conn.execute(_OTHERS, [application], prepare=True)}
 
 
 class Blockers:

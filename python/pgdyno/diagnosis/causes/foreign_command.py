@@ -75,25 +75,37 @@ def _sessions(
 
 
 def _concurrent(e: Observed, seconds: dict[str, float]) -> Finding | None:
-    """Judge by the CPUs: what runs all the time leaves nothing to compare with, and takes its part of them."""
+    """Judge by the CPUs that it takes: a command that runs for long may leave too little to compare with."""
     p = e.processors
     if p is None or not p.are_full or not e.has("commands"):
         return None
     own: list[float] = []
     whole: list[float] = []
+    every = ran_s = 0.0
     for r in e.trials:
         times = [(s.start_ns, s.end_ns) for s in r.client_time]
-        for s, theirs in zip(r.client_time, _sessions(r, times, lambda ran: ran.running), strict=True):
-            own.append(float(theirs))
-            # A session uses one CPU at most; where there are more sessions than CPUs they share them.
-            whole.append(max(p.cores, float(theirs) + s.count(runs)))
-    cost = ratio(own, whole)
-    if cost is None or cost.mean < _PART or cost.low <= 0:
+        seen, running = _sessions(r, times, lambda ran: ran.sessions), _sessions(r, times, lambda ran: ran.running)
+        for s, sessions, theirs in zip(r.client_time, seen, running, strict=True):
+            every += s.seconds
+            if sessions > 0:
+                ran_s += s.seconds
+                own.append(float(theirs))
+                # A session uses one CPU at most; where there are more sessions than CPUs they share them.
+                whole.append(max(p.cores, float(theirs) + s.count(runs)))
+    used = ratio(own, whole)
+    if used is None:
+        return None
+    # What it takes while it runs, and the part of the time in which it does.
+    cost = Share(*(ran_s / every * x for x in (used.mean, used.low, used.high)))
+    if cost.mean < _PART or cost.low <= 0:
         return None
     command = max(seconds, key=lambda x: seconds[x])
     return e.finding(
         CAUSE,
-        message("foreign-command-concurrent", command=Name(command), others=_others(len(seconds) - 1), share=cost),
+        message(
+            "foreign-command-concurrent", command=Name(command), others=_others(len(seconds) - 1), share=cost,
+            seconds=Quantity(seconds[command], "seconds"),
+        ),
         cost, CPUS, Confidence.MEDIUM, message("foreign-command-remedy"), _facts(seconds, command),
     )  # fmt: skip
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pgdyno.analysis import series
-from pgdyno.analysis.levels import level_change
-from pgdyno.diagnosis import contrast
+from pgdyno.analysis.levels import SMALLEST, level_change
+from pgdyno.diagnosis import contrast, dips
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
@@ -60,15 +60,23 @@ def _change(r: Recorded) -> _Change | None:
     if s is None:
         return None
     if s.regimes is None or s.regimes.change_at_s is None:
-        return _small_change(r) if any(e.kind in _DEFINED for e in r.events) else None
+        return _step(r, _SMALL) if any(e.kind in _DEFINED for e in r.events) else None
+    if any(d.frozen_ns for d in dips.dips_of(r)):
+        # Stretches in which nothing went on are no level.
+        return _step(r, SMALLEST)
     at_ns = r.window[0] + round((s.warmup_dropped_s + s.regimes.change_at_s) * 1e9)
     return _Change(r, at_ns, s.regimes.before_tps, s.regimes.after_tps)
 
 
-def _small_change(r: Recorded) -> _Change | None:
-    """Return a smaller step than one that makes a trial's figure void: something is known to have changed."""
-    rows = series.measured(r.intervals)
-    found = level_change(series.tps_of(rows), _SMALL)
+def _step(r: Recorded, smallest: float) -> _Change | None:
+    """Return the step of the throughput by `smallest` or more, freezes aside."""
+    frozen = [d for d in dips.dips_of(r) if d.frozen_ns]
+    rows = [
+        i
+        for i in series.measured(r.intervals)
+        if not any(d.start_ns <= i.start_ns and i.end_ns <= d.end_ns for d in frozen)
+    ]
+    found = level_change(series.tps_of(rows), smallest)
     return _Change(r, rows[found.index].start_ns, found.before, found.after) if found is not None else None
 
 

@@ -29,6 +29,10 @@ about-connections = More sessions are runnable than there are CPUs. They queue f
 about-connections-seen = There are at least 8 clients per core, and a backend that can run has no CPU 70% of the time.
 about-connections-cost = The share of the clients' time in which backends wait for a CPU.
 
+about-few-clients = A client runs one statement at a time. With few clients, part of the CPUs stays idle whatever the server could do: throughput is the number of clients divided by the latency.
+about-few-clients-seen = In a closed loop, clients are on a CPU during 30% of their time or more, at least 15% of the CPUs are idle, and pgdyno's own threads are not the limit.
+about-few-clients-cost = The share of the clients' time in which backends run.
+
 about-cpu-quota = A control group limits the CPU time of the server (container, Kubernetes limit, systemd CPUQuota). When the quota of a period is used up, all its processes stop until the next period, although the machine has free CPUs.
 about-cpu-quota-seen = The counter of throttled periods in the server's cgroup: 10% of the periods or more, and 5% of the clients' time or more.
 about-cpu-quota-cost = The time in which backends run or could run, times the share of the time in which the quota has stopped them.
@@ -68,6 +72,10 @@ about-noisy-neighbour-cost = Their share of the CPUs, sample by sample.
 about-other-waits = A wait event takes much of the clients' time, and pgdyno has no rule for it.
 about-other-waits-seen = The wait events that no other cause covers take 10% of the clients' time or more. Waits for the client are left out, and pg_sleep where a script itself calls it.
 about-other-waits-cost = The share of the clients' time in these waits.
+
+about-parallel-query = A parallel query starts workers for each execution and ends them again, which takes about a millisecond. Short queries spend more time on that than they save, and where other clients have all CPUs busy the workers only take their place.
+about-parallel-query-seen = Waits for parallel workers (ExecuteGather, and their start and end) are 10% of the clients' time or more, and transactions are shorter than 50 ms, or the clients have all CPUs busy.
+about-parallel-query-cost = Between the share of the clients' time in which workers start and end, and all time in waits for workers: what workers do the client's backend would do without them.
 
 about-plan-changed = The planner chose another plan for a statement during the trial, usually because autovacuum refreshed the statistics of a table that grew.
 about-plan-changed-seen = The generic plan of a statement differs before and after the trial. The moment of the change is not known.

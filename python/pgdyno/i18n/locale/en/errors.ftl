@@ -428,6 +428,7 @@ error-vary-one-value-no-comparison = --vary { $text }: one value is no compariso
 error-waits-goes-closed-loop = waits goes with a closed loop
 error-wal-ends-before-last-transaction = the WAL ends before that: its last transaction is of { $value }
 error-warmup-not-number-seconds = --warmup: "{ $text }" is not a number of seconds
+error-at-most-alone = --at-most is the longest trial of --until-steady, which is not given
 error-was-made-private-server = { $path } was made with a private server
 error-was-made-programs = { $path } was made with the programs in { $value }
 error-was-made-running-server = { $path } was made with a running server
@@ -806,6 +807,7 @@ remedy-write-tablespace-fast-mnt-nvme = Write --tablespace fast=/mnt/nvme.
 remedy-write-terminal-s-encoding-which = Write it as the terminal's encoding has it, which must be UTF-8.
 remedy-write-values-e-g-synchronous = Write the values, e.g. { $option } synchronous_commit={ $example }.
 remedy-write-warmup-30-or-warmup = Write --warmup 30, or --warmup steady.
+remedy-until-steady = Add --until-steady, or set the length of the trials by --duration.
 error-interrupted = interrupted by Ctrl-C
 error-no-report = the report could not be written: { $reason }
 error-report-interrupted = writing the report was interrupted: pgdyno report { $path } writes it

@@ -15,6 +15,8 @@ spec-private-only = { $key } is for private servers, not for conninfo
 spec-password = do not write a password into this file: use ~/.pgpass, PGPASSWORD or a service file
 spec-cluster-or = give either cluster or { $name }: a cluster has its own { $name }
 spec-either = give either { $one } or { $other }
+spec-limit-shorter = duration_limit_s ({ $limit } s) is below duration_s ({ $duration } s): a trial lasts at least duration_s (--duration), and at most duration_limit_s (--at-most)
+spec-limit-duet = duration_limit_s (--until-steady) is not for order = "{ $order }": both sides of a duet take equal turns
 spec-standbys-tablespaces = give either standbys or tablespaces: a standby would need folders of its own
 spec-script-source = give exactly one of text, file and builtin
 spec-mix-zero = mix: the weights are all 0

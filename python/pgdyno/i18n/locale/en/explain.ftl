@@ -9,6 +9,10 @@ explain-seen = seen
 explain-try = try
 explain-do = do
 explain-nothing = No cause stands out; { $n } were checked.
+explain-time = Clients' time: { $parts }
+explain-time-part = { $state } { $share }
+explain-changed = Changed during its trials: { $changes }
+explain-changed-more = { $n } more
 explain-not-collected = Nothing was collected during its trials: an older version, run.collect = [], or the server refused. events.jsonl of a trial lists what could not be recorded.
 explain-more = { $shown } of { $all } configurations are shown; for all of them: { $command }
 dip = Dip of trial { $trial }, { $begin } to { $end } s: throughput { $loss } lower; { $why }
@@ -22,6 +26,7 @@ dip-autovacuum = autovacuum
 dip-device = a busy device
 dip-steal = CPUs taken by the hypervisor
 dip-others = other processes on the CPUs
+dip-stopped = server processes stopped by a signal ({ $n } of them)
 dip-waits = waits for { $wait }
 dip-event = { $event }
 dip-freeze = no client got an answer for up to { $time }
@@ -47,7 +52,7 @@ use-temporary = temporary files
 
 # Actions of findings, and what measuring them gave.
 
-action-clients = Use { $n } connections (a pooler in front of the server, or the pool of the application).
+action-clients = Use { $n } connections (the size of the application's pool, or of a pooler in front of the server).
 action-protocol = Use { $protocol } statements (pgbench --protocol; in drivers, prepared statements).
 action-restart = -- Restart the server.
 action-predicted = predicted: throughput { $gain } ({ $model }); the price: { $price }
@@ -57,6 +62,7 @@ gain-removed = as if part or all of the cost went
 gain-group-commit = as if twice as many commits shared a sync
 gain-planning = as if up to four fifths of the CPU time were parsing and planning
 gain-switches = as if context switches cost up to 5 µs
+gain-idle-cpus = from nothing to as many more as the idle CPUs allow
 gain-together = from the best alone to all of them together
 price-memory = memory
 price-memory-each = memory of each sort and hash of each connection
@@ -68,6 +74,7 @@ price-latency = each transaction may take longer
 price-pooler = transactions wait in the pooler
 price-nothing = none that is known
 price-index = disk space, and time at each write of the indexed columns
+price-one-cpu = a long query uses one CPU
 price-table-space = a larger table, autovacuum's I/O, and a lock on the table while VACUUM FULL runs
 price-dead-rows = dead rows stay longer, and tables grow
 verify-another-server = The measurements ran on private servers of this machine, not on the server that the run measured: its settings were taken over, its hardware was not.

@@ -44,7 +44,7 @@ data-io-remedy = Provide more memory for the cache (shared_buffers is { $buffers
 foreign-command = Another session ran { $command } ({ $seconds } of it were seen{ $others }): { $share } of the throughput is lost.
 foreign-command-others = , and { $n } other commands
 foreign-command-others-one = , and { $n } other command
-foreign-command-concurrent = Another session ran { $command } throughout{ $others }: { $share } of the CPUs. A trial without it would show the cost.
+foreign-command-concurrent = Another session ran { $command } ({ $seconds } of it were seen{ $others }) and used { $share } of the CPUs. A trial without it would show the cost.
 foreign-command-remedy = Run it while the load is low. Use plain VACUUM or pg_repack instead of VACUUM FULL and CLUSTER, CREATE INDEX CONCURRENTLY instead of CREATE INDEX, and pg_basebackup --max-rate for base backups.
 
 foreign-lock = Another session ({ $session }, { $state }: { $statement }) holds a lock on { $relation } that clients wait for: { $share } of their time.
@@ -82,6 +82,12 @@ other-waits-meaning = ; PostgreSQL: { $description }
 other-waits-statement = ; { $share } of that in { $statement }
 other-waits-asleep-remedy = No script calls pg_sleep: look for it in the triggers and functions of the tables that the script changes (track_functions = all shows their time).
 other-waits-remedy = Look up { $wait } in the documentation of PostgreSQL, Wait Events (The Cumulative Statistics System).
+
+parallel-query = Clients wait for parallel workers during { $share } of their time, in transactions of { $time } on average{ $waiting }.
+parallel-query-remedy = Parallel workers take longer to start than they save here, or use CPUs that the other clients need: set max_parallel_workers_per_gather to 0 for this load, or raise parallel_setup_cost (now { $cost }).
+
+few-clients = { $clients } clients are too few for the CPUs, { $idle } of which stay idle: each client runs one statement at a time, and is on a CPU during { $share } of its time{ $nested }.
+few-clients-remedy = Increase the number of clients (--clients) until the CPUs are busy; where latency matters, make the statements cheaper.
 
 plan-changed-rose = A plan changed within the trial, of a statement that takes { $share } of the time of a transaction: { $before } before, { $after } after; throughput rose by { $drift } over a trial; { $statement }
 plan-changed-fell = A plan changed within the trial, of a statement that takes { $share } of the time of a transaction: { $before } before, { $after } after; throughput fell by { $drift } over a trial; { $statement }
@@ -231,6 +237,8 @@ fact-row-locked = clients waiting for row locks
 fact-deadlocks = deadlocks
 fact-flushing = share of the others waiting for WAL
 fact-cpus-busy = CPUs busy
+fact-starts-and-ends = start and end of workers
+fact-workers-at-work = workers at work
 fact-dips = dips
 fact-longest = longest
 fact-lag = longest lag to the disk of a standby
@@ -264,6 +272,8 @@ cause-server-cpu = CPUs of the server's machine
 cause-row-locks = row locks
 cause-plan-changed = changed plan
 cause-other-waits = other waits
+cause-parallel-query = parallel workers
+cause-few-clients = number of clients
 cause-noisy-neighbour = other processes on the machine
 cause-network = network
 cause-missing-index = missing index

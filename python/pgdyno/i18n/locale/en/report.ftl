@@ -19,6 +19,7 @@ shrunk-rows = rows of { $of } from { $before } to { $after }
 shrunk-duration = measurement from { $before } to { $after } s
 shrunk-warmup = warm-up from { $before } to { $after } s
 shrunk-warmup-limit = longest warm-up from { $before } to { $after } s
+shrunk-duration-limit = longest measurement from { $before } to { $after } s
 shrunk-pause = pause between trials from { $before } to { $after } s
 shrunk-interval = interval to { $after } s
 shrunk-probe = seconds per job of the storage probe from { $before } to { $after }
@@ -214,7 +215,7 @@ answer-rows-changed = Rows that tables gained or lost: { $tables }.
 finding-of = { $role }{ $where }: { $sentence }
 finding-fact = { $name } { $figure }
 kind-limit = limit
-kind-trouble = trouble
+kind-trouble = avoidable
 
 # Outcomes of trials.
 
@@ -253,6 +254,7 @@ not-known-place = not known (remote)
 dataset-with-indexes = { $dataset }, { $size } with indexes
 warmup-for = { $seconds } s warm-up
 measured-for = { $seconds } s measured
+measured-until-steady = measured until steady, { $seconds } s to { $longest }
 measured-as-needed = as long as the objective needs
 protocol-of = { $protocol } protocol
 loop-search = rates as the search went
@@ -539,7 +541,7 @@ caveat-unknown-remedy = compare with the server's own counters
 caveat-warmup = the beginning of the measurement was still warm-up, and was left out
 caveat-warmup-remedy = use a longer --warmup, or --warmup steady
 caveat-not-steady = the throughput never became steady (at a given rate: the latency): it rose or fell throughout
-caveat-not-steady-remedy = use a longer --warmup and --duration; find out what grows (tables, cache, checkpoints)
+caveat-not-steady-remedy = use --until-steady, or a longer --warmup and --duration; find out what grows (tables, cache, checkpoints)
 caveat-levels-left-out = the throughput went from one level to another, or stood still: these trials are in no verdict
 caveat-levels-cancel = the throughput went from one level to another: both sides were measured in turn, so it cancels out of the ratio, and p99 is compared without these trials
 caveat-levels-cancel-remedy = find out what else the machine did (events.jsonl and the timeline show when)

@@ -29,6 +29,10 @@ about-connections = 可运行的会话多于 CPU。它们排队等 CPU，上下�
 about-connections-seen = 每个核至少 8 个客户端，且可运行的后端有 70% 的时间得不到 CPU。
 about-connections-cost = 后端等待 CPU 的时间占客户端时间的份额。
 
+about-few-clients = 一个客户端一次只执行一条语句。客户端少时，无论服务器能做多少，总有一部分 CPU 空闲：吞吐量等于客户端数除以延迟。
+about-few-clients-seen = 闭环中，客户端有 30% 以上的时间在 CPU 上，至少 15% 的 CPU 空闲，且瓶颈不在 pgdyno 自己的线程。
+about-few-clients-cost = 后端运行的时间占客户端时间的份额。
+
 about-cpu-quota = 控制组限制了服务器的 CPU 时间（容器、Kubernetes 限额、systemd CPUQuota）。一个周期的配额用完后，全部进程停到下一周期，即使机器还有空闲 CPU。
 about-cpu-quota-seen = 服务器 cgroup 的被限周期计数：达到周期数的 10%，且占客户端时间的 5% 以上。
 about-cpu-quota-cost = 后端运行或可运行的时间，乘以配额使其停止的时间比例。
@@ -68,6 +72,10 @@ about-noisy-neighbour-cost = 逐个采样计算其占 CPU 的份额。
 about-other-waits = 某个等待事件占用客户端的大量时间，而 pgdyno 没有对应规则。
 about-other-waits-seen = 其他原因都不涵盖的等待事件占客户端时间的 10% 以上。不计等待客户端；脚本自己调用 pg_sleep 时也不计。
 about-other-waits-cost = 这些等待占客户端时间的份额。
+
+about-parallel-query = 并行查询每次执行都要启动工作进程并在结束时退出，约需一毫秒。短查询在这上面花的时间多于节省的时间；如果其他客户端已占满 CPU，工作进程只是与它们争用。
+about-parallel-query-seen = 等待并行工作进程（ExecuteGather，以及启动和结束）占客户端时间的 10% 以上，且事务短于 50 毫秒，或客户端已占满 CPU。
+about-parallel-query-cost = 介于启动和结束工作进程的时间份额与等待工作进程的全部时间之间：工作进程所做的事，没有它们时由客户端的后端完成。
 
 about-plan-changed = 测试期间规划器为某语句选了另一个计划，通常因为 autovacuum 更新了增长中的表的统计信息。
 about-plan-changed-seen = 语句的通用计划在测试前后不同。改变的时刻未知。

@@ -428,6 +428,7 @@ error-vary-one-value-no-comparison = --vary { $text }：只有一个值无法比
 error-waits-goes-closed-loop = waits 只用于闭环
 error-wal-ends-before-last-transaction = WAL 在那之前结束：最后的事务是 { $value }
 error-warmup-not-number-seconds = --warmup："{ $text }" 不是秒数
+error-at-most-alone = --at-most 是 --until-steady 的最长时间，而没有给出 --until-steady
 error-was-made-private-server = { $path } 使用的是私有服务器
 error-was-made-programs = { $path } 使用的是 { $value } 中的程序
 error-was-made-running-server = { $path } 使用的是运行中的服务器
@@ -806,6 +807,7 @@ remedy-write-tablespace-fast-mnt-nvme = 写法：--tablespace fast=/mnt/nvme。
 remedy-write-terminal-s-encoding-which = 请按终端的编码书写，该编码必须是 UTF-8。
 remedy-write-values-e-g-synchronous = 请写出值，例如 { $option } synchronous_commit={ $example }。
 remedy-write-warmup-30-or-warmup = 写法：--warmup 30，或 --warmup steady。
+remedy-until-steady = 加上 --until-steady，或用 --duration 设定每次试验的时长。
 error-interrupted = 被 Ctrl-C 中断
 error-no-report = 无法写入报告：{ $reason }
 error-report-interrupted = 写报告时被中断：可用 pgdyno report { $path } 生成

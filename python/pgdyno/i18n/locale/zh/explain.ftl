@@ -9,6 +9,10 @@ explain-seen = 依据
 explain-try = 建议
 explain-do = 措施
 explain-nothing = 没有突出的原因；已检查 { $n } 项。
+explain-time = 客户端时间：{ $parts }
+explain-time-part = { $state } { $share }
+explain-changed = 试验期间的变化：{ $changes }
+explain-changed-more = 另有 { $n } 项
 explain-not-collected = 其试验期间没有采集：旧版本，run.collect = []，或服务器拒绝。试验的 events.jsonl 列出未能记录的内容。
 explain-more = 显示 { $all } 个配置中的 { $shown } 个；全部显示：{ $command }
 dip = 试验 { $trial } 的吞吐下降，{ $begin } 至 { $end } 秒：吞吐低 { $loss }；{ $why }
@@ -22,6 +26,7 @@ dip-autovacuum = autovacuum
 dip-device = 设备繁忙
 dip-steal = 虚拟机管理器占去 CPU
 dip-others = 其他进程占用 CPU
+dip-stopped = 服务器进程被信号停止（{ $n } 个）
 dip-waits = 等待 { $wait }
 dip-event = { $event }
 dip-freeze = 所有客户端最长 { $time } 没有得到回答
@@ -47,7 +52,7 @@ use-temporary = 临时文件
 
 # 发现的措施，以及实测结果。
 
-action-clients = 使用 { $n } 个连接（服务器前的连接池，或应用的连接池）。
+action-clients = 使用 { $n } 个连接（应用连接池的大小，或服务器前连接池的大小）。
 action-protocol = 使用 { $protocol } 语句（pgbench --protocol；在驱动中使用预备语句）。
 action-restart = -- 重启服务器。
 action-predicted = 预测：吞吐量{ $gain }（{ $model }）；代价：{ $price }
@@ -57,6 +62,7 @@ gain-removed = 假设该成本部分或全部消失
 gain-group-commit = 假设共享一次同步的提交多一倍
 gain-planning = 假设解析和规划最多占 CPU 时间的五分之四
 gain-switches = 假设每次上下文切换最多花费 5 µs
+gain-idle-cpus = 从零到空闲 CPU 所允许的程度
 gain-together = 从最好的一项到全部措施叠加
 price-memory = 内存
 price-memory-each = 每个连接的每次排序和哈希所用的内存
@@ -68,6 +74,7 @@ price-latency = 每个事务可能更慢
 price-pooler = 事务在连接池中等待
 price-nothing = 没有已知代价
 price-index = 磁盘空间，以及每次写入被索引列的时间
+price-one-cpu = 长查询只使用一个 CPU
 price-table-space = 更大的表、自动清理的 I/O，以及 VACUUM FULL 运行期间的表锁
 price-dead-rows = 死行保留更久，表会增长
 verify-another-server = 测量在本机的私有服务器上进行，而不是该次运行所测的服务器：沿用了其设置，硬件不同。

@@ -44,7 +44,7 @@ data-io-remedy = 加大缓存（shared_buffers 为 { $buffers }，内存为 { $m
 foreign-command = 另一会话执行了 { $command }（观测到 { $seconds }{ $others }），损失吞吐量的 { $share }。
 foreign-command-others = ，另有 { $n } 条其他命令
 foreign-command-others-one = ，另有 { $n } 条其他命令
-foreign-command-concurrent = 另一会话一直在执行 { $command }{ $others }：占用 CPU 的 { $share }。没有它的试验才能显示其代价。
+foreign-command-concurrent = 另一会话执行了 { $command }（观测到 { $seconds }{ $others }），占用 CPU 的 { $share }。没有它的试验才能显示其代价。
 foreign-command-remedy = 在负载低时执行。用普通 VACUUM 或 pg_repack 代替 VACUUM FULL 和 CLUSTER，用 CREATE INDEX CONCURRENTLY 代替 CREATE INDEX，基础备份使用 pg_basebackup --max-rate。
 
 foreign-lock = 其他会话（{ $session }，{ $state }：{ $statement }）持有 { $relation } 上的锁，客户端为此等待 { $share } 的时间。
@@ -82,6 +82,12 @@ other-waits-meaning = ；PostgreSQL 的说明：{ $description }
 other-waits-statement = ；其中 { $share } 在 { $statement } 中
 other-waits-asleep-remedy = 脚本没有调用 pg_sleep：请检查脚本所修改的表的触发器和函数（track_functions = all 显示其耗时）。
 other-waits-remedy = { $wait } 的含义见 PostgreSQL 文档“累积统计系统”一章中的等待事件。
+
+parallel-query = 客户端有 { $share } 的时间在等待并行工作进程，事务平均耗时 { $time }{ $waiting }。
+parallel-query-remedy = 启动并行工作进程的时间多于它节省的时间，或它占用了其他客户端需要的 CPU：为此负载把 max_parallel_workers_per_gather 设为 0，或增大 parallel_setup_cost（现为 { $cost }）。
+
+few-clients = { $clients } 个客户端不足以用满 CPU，{ $idle } 的 CPU 空闲：每个客户端一次只执行一条语句，{ $share } 的时间在 CPU 上{ $nested }。
+few-clients-remedy = 增加客户端（--clients）直到 CPU 繁忙；如果关注延迟，则降低语句的开销。
 
 plan-changed-rose = 试验中有语句的执行计划改变，它占事务时间的 { $share }：之前 { $before }，之后 { $after }；一次试验中吞吐上升 { $drift }；{ $statement }
 plan-changed-fell = 试验中有语句的执行计划改变，它占事务时间的 { $share }：之前 { $before }，之后 { $after }；一次试验中吞吐下降 { $drift }；{ $statement }
@@ -231,6 +237,8 @@ fact-row-locked = 等待行锁的连接
 fact-deadlocks = 死锁
 fact-flushing = 其余连接中等待 WAL 的占比
 fact-cpus-busy = CPU 繁忙
+fact-starts-and-ends = 启动和结束工作进程
+fact-workers-at-work = 工作进程执行
 fact-dips = 下降次数
 fact-longest = 最长
 fact-lag = 到备库落盘的最大延迟
@@ -264,6 +272,8 @@ cause-server-cpu = 服务器所在机器的 CPU
 cause-row-locks = 行锁
 cause-plan-changed = 执行计划变化
 cause-other-waits = 其他等待
+cause-parallel-query = 并行工作进程
+cause-few-clients = 客户端数
 cause-noisy-neighbour = 本机的其他进程
 cause-network = 网络
 cause-missing-index = 缺少索引

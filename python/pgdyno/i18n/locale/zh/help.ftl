@@ -105,6 +105,8 @@ option-duration = 每次试验的测量时间：秒数，或 90s、10m、1h。�
 option-compare-duration = 每台服务器、每个负载的测量时间（--live）。
 option-warmup = 预热秒数（不计入测量），或 "steady"：直到吞吐量稳定。默认：由实验决定。
 option-repetitions = 每个配置的试验次数。默认：由实验决定。
+option-until-steady = 每次试验达到设定时长后继续，直到吞吐量稳定、95% 区间在 1% 以内，且有写入的负载经过两次检查点。
+option-at-most = --until-steady 时每次试验的最长时间：秒数，或 90s、10m、1h。默认：30m。
 option-set = 设置一个服务器参数、脚本变量或轴。可重复。
 option-vary = 比较某个参数、变量或轴的若干取值，例如 work_mem=4MB,64MB。可重复。
 option-restarts = 将私有服务器启动 N 次，每次启动后执行所有重复：每次启动的吞吐量各不相同，结论应对每次启动都成立。默认：由实验决定；--vary 改变服务器参数时为 5。

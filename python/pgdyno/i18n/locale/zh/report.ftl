@@ -19,6 +19,7 @@ shrunk-rows = { $of } 的行数由 { $before } 减为 { $after }
 shrunk-duration = 测量由 { $before } 秒减为 { $after } 秒
 shrunk-warmup = 预热由 { $before } 秒减为 { $after } 秒
 shrunk-warmup-limit = 最长预热由 { $before } 秒减为 { $after } 秒
+shrunk-duration-limit = 测量上限从 { $before } 秒减到 { $after } 秒
 shrunk-pause = 试验间隔由 { $before } 秒减为 { $after } 秒
 shrunk-interval = 采样区间改为 { $after } 秒
 shrunk-probe = 存储探测每项由 { $before } 秒减为 { $after } 秒
@@ -214,7 +215,7 @@ answer-rows-changed = 表的行数变化：{ $tables }。
 finding-of = { $role }{ $where }：{ $sentence }
 finding-fact = { $name } { $figure }
 kind-limit = 限制
-kind-trouble = 问题
+kind-trouble = 可避免
 
 # Outcomes of trials.
 
@@ -253,6 +254,7 @@ not-known-place = 未知（远程）
 dataset-with-indexes = { $dataset }，含索引 { $size }
 warmup-for = 预热 { $seconds } 秒
 measured-for = 测量 { $seconds } 秒
+measured-until-steady = 测量到稳定为止，{ $seconds } 秒至{ $longest }
 measured-as-needed = 按目标所需时长
 protocol-of = { $protocol } 协议
 loop-search = 速率由搜索决定
@@ -539,7 +541,7 @@ caveat-unknown-remedy = 请与服务器自身的计数对照
 caveat-warmup = 测量开始时仍在预热，该部分已去除
 caveat-warmup-remedy = 使用更长的 --warmup，或 --warmup steady
 caveat-not-steady = 吞吐始终未稳定：整个测量期间持续上升或下降
-caveat-not-steady-remedy = 使用更长的 --warmup 和 --duration；查明什么在增长（表、缓存、检查点）
+caveat-not-steady-remedy = 使用 --until-steady，或更长的 --warmup 和 --duration；查明什么在增长（表、缓存、检查点）
 caveat-levels-left-out = 吞吐由一个水平变到另一水平，或曾停滞：这些试验不在结论之内
 caveat-levels-cancel = 吞吐由一个水平变到另一水平：双方轮流测量，其影响在比值中抵消；p99 的比较不含这些试验
 caveat-levels-cancel-remedy = 查明机器当时还做了什么（时刻见 events.jsonl 与时间线）
