@@ -40,6 +40,8 @@ class Commands:
 
 #: Ends the text of a statement that is longer than what is read of it.
 CUT = "⋯"
+#: What the names of the system catalog's tables begin with.
+CATALOG = "pg_catalog."
 #: Kind of the client backends that carry no load of pgdyno.
 OTHER_SESSION = "other session"
 

@@ -18,6 +18,7 @@ from pgdyno.conninfo import looks_secret
 from pgdyno.format import one_line
 from pgdyno.message import Argument, Name, Text, message
 from pgdyno.model import EventKind
+from pgdyno.samples import CATALOG
 from pgdyno.search_path import relation_shown
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -25,6 +26,8 @@ Row = dict[str, float | str]
 _SECRET = re.compile(r"\b(password|secret|token)\b", re.IGNORECASE)
 #: By so much two readings of a time may lie apart, where the server's clock is another's.
 _CLOCK_NS = 500_000_000
+#: Changed rows from which on a table of the system catalog is worth a row.
+_CATALOG_CHANGES = 1000
 #: What is read of very many: those that are used most.
 _LIMITS = {"tables": 300, "indexes": 300, "functions": 300, "statements": 5000}
 
@@ -47,13 +50,17 @@ _TABLES = _Question(
         "index_blocks_hit",
     ),
     ("rows", "dead_rows", "bytes", "estimated_rows"),
-    """select s.relid::regclass::text, coalesce(s.seq_scan, 0), coalesce(s.seq_tup_read, 0), coalesce(s.idx_scan, 0),
+    """select case when s.schemaname = 'pg_catalog' then 'pg_catalog.' || s.relname else s.relid::regclass::text end,
+              coalesce(s.seq_scan, 0), coalesce(s.seq_tup_read, 0), coalesce(s.idx_scan, 0),
               s.n_tup_ins, s.n_tup_upd, s.n_tup_hot_upd, s.n_tup_del, s.autovacuum_count, s.autoanalyze_count,
               coalesce(i.heap_blks_read, 0), coalesce(i.heap_blks_hit, 0), coalesce(i.idx_blks_read, 0),
               coalesce(i.idx_blks_hit, 0), s.n_live_tup, s.n_dead_tup, pg_catalog.pg_table_size(s.relid::regclass),
               (select greatest(c.reltuples, 0)::float8 from pg_catalog.pg_class c where c.oid = s.relid)
-       from pg_stat_user_tables s join pg_statio_user_tables i using (relid)
-       order by coalesce(s.seq_tup_read, 0) + coalesce(s.idx_tup_fetch, 0) + s.n_tup_ins + s.n_tup_upd desc
+       from pg_stat_all_tables s join pg_statio_all_tables i using (relid)
+       where s.schemaname <> 'information_schema' and s.schemaname !~ '^pg_toast'
+         and (s.schemaname <> 'pg_catalog' or s.n_tup_ins + s.n_tup_upd + s.n_tup_del > 0)
+       order by s.schemaname = 'pg_catalog',
+         coalesce(s.seq_tup_read, 0) + coalesce(s.idx_tup_fetch, 0) + s.n_tup_ins + s.n_tup_upd desc
        limit 300""",
 )  # fmt: skip
 _INDEXES = _Question(
@@ -232,6 +239,12 @@ def _hide_secrets(totals: Totals) -> None:
         }
 
 
+def _is_worth_it(row: Row) -> bool:
+    """Return True for a table of somebody's, and for a table of the catalog that the load changes."""
+    changes = sum(float(row[n]) for n in ("rows_inserted", "rows_updated", "rows_deleted"))
+    return not str(row["table"]).startswith(CATALOG) or changes >= _CATALOG_CHANGES
+
+
 def between(before: Totals, after: Totals, version: int) -> dict[str, list[Row]]:
     """Return the increases between two readings, by name: one row for each object with any activity.
 
@@ -256,7 +269,9 @@ def between(before: Totals, after: Totals, version: int) -> dict[str, list[Row]]
                 continue
             row: Row = dict(zip(q.names, key, strict=True))
             row |= {n: a or 0.0 for n, a in zip(q.grows, added, strict=True)}
-            rows.append(row | {n: v or 0.0 for n, v in zip(q.now, values[grown:], strict=True)})
+            row |= {n: v or 0.0 for n, v in zip(q.now, values[grown:], strict=True)}
+            if name != "tables" or _is_worth_it(row):
+                rows.append(row)
         found[name] = rows
     return found
 

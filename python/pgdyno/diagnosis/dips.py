@@ -86,7 +86,7 @@ def dips_of(r: Recorded) -> list[Dip]:
         lacks = float(1 - tps[i : j + 1].sum() / around[i : j + 1].sum()) if around[i : j + 1].sum() > 0 else 1.0
         length, longest = rows[j].end_ns - rows[i].start_ns, int(frozen[i : j + 1].max())
         # In a long interval a short freeze may be less than the noise: what it takes is known.
-        lacks = max(0.0 if are_few else lacks, min(1.0, longest / length))
+        lacks = max(0.0 if are_few else lacks, min(1.0, _silence(rows[i : j + 1], frozen[i : j + 1]) / length))
         dip = Dip(rows[i].start_ns, rows[j].end_ns, lacks, longest)
         expected = float(around[i : j + 1].mean()) * dip.seconds
         if (dip.seconds >= _SHORTEST_S or dip.frozen_ns) and expected >= _EXPECTED:
@@ -116,6 +116,15 @@ def _frozen(rows: Sequence[IntervalRow], tps: Array, around: Array, spread: floa
     is_short_of = (lacks >= _LACKS) & (tps < around - _FREEZE_SIGMAS * spread)
     held = lacks * lengths >= _ALL_CLIENTS * np.minimum(longest, lengths)
     return np.where(_is_long(rows) & is_short_of & held, longest, 0.0)
+
+
+def _silence(rows: Sequence[IntervalRow], frozen: Array) -> float:
+    """Return the time of all freezes in these intervals, in ns. One that goes on in the next interval is one."""
+    lengths: dict[int, int] = {}
+    for row, longest in zip(rows, frozen, strict=True):
+        if longest and row.silent_ns >= _FREEZE_S * 1e9:
+            lengths[row.silent_from_ns] = max(row.silent_ns, lengths.get(row.silent_from_ns, 0))
+    return float(sum(lengths.values()))
 
 
 def _silent(rows: Sequence[IntervalRow]) -> Array:

@@ -34,7 +34,7 @@ from pgdyno.spec.experiment import Run, Tpcc
 from pgdyno.store.reading import LOG
 from pgdyno.store.rundir import TrialWriter, now_text
 from pgdyno.store.summary import summarize
-from pgdyno.stream.events import Happened, IntervalClosed, LoadStarted, WarmupInterval
+from pgdyno.stream.events import Happened, IntervalClosed, LoadStarted, Noted, WarmupInterval
 from pgdyno.stream.stream import TrialStream
 from pgdyno.units import Quantity
 
@@ -168,6 +168,7 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
         result = run_when_ready([context], workload, observer, engine_plan)
         if until is not None:
             context.stream.emit(Happened(EventKind.LENGTH, until.result))
+            context.stream.stream.emit(Noted(until.result))
     except (_core.CoreError, PgdynoError) as e:
         raised = translated(e)
     except BaseException as e:

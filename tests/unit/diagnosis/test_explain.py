@@ -675,12 +675,32 @@ def test_steal_beside_idle_processors_is_no_answer(tmp_path: Path) -> None:
     assert next(f.cause for f in RunAnalysis(reading.read(run)).diagnosis.findings) == "wal-flush"
 
 
+@pytest.mark.parametrize(
+    ("table", "advice"), [("queue", "bloat-remedy"), ("pg_catalog.pg_attribute", "bloat-catalog-remedy")]
+)
+def test_rows_that_are_deleted_leave_dead_ones(tmp_path: Path, table: str, advice: str) -> None:
+    """A queue, and the catalog of a load that creates temporary tables, are hardly updated."""
+    row = {
+        **dict.fromkeys(("seq_scans", "seq_rows_read", "rows_updated", "rows_hot_updated"), 0.0), "table": table,
+        "rows_deleted": 5e4, "rows": 1000.0, "dead_rows": 4e4,
+    }  # fmt: skip
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 1), lambda _, i, __: 1000.0 * (1 - 0.3 * i / 60), intervals=60, drift=-0.3,
+        sampled={"waits": [{**_RUNNING, "processes": 4.0}]}, totals={"tables": [row]},
+    )  # fmt: skip
+    found = {f.cause: f for f in RunAnalysis(reading.read(run)).diagnosis.findings}["bloat"]
+    assert (found.message.id, found.advice.id) == ("bloat-dead", advice)
+    # Nobody may alter the catalog's tables.
+    assert bool(found.actions[0].sql) == (table == "queue")
+
+
 def test_updates_off_their_pages_are_not_called_dead_rows(tmp_path: Path) -> None:
     table = {
         **dict.fromkeys(("seq_scans", "seq_rows_read"), 0.0),
         "rows": 1e5,
         "rows_updated": 1e5,
         "rows_hot_updated": 1e4,
+        "rows_deleted": 0.0,
     }
     run = synthetic.make_run(
         tmp_path, synthetic.plans([4], 1), lambda _, i, __: 1000.0 * (1 - 0.2 * i / 60), intervals=60, drift=-0.2,

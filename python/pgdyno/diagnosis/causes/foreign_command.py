@@ -13,10 +13,12 @@ from pgdyno.diagnosis.foreign import Ran
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Array, Recorded, Stretch, mean_over, ratio, runs
 from pgdyno.message import Message, Name, counted, message
+from pgdyno.samples import OTHER_SESSION
 from pgdyno.units import Quantity, Share
 
 _LOSS = 0.03
-#: Of the sessions that run, those of others: below this part they do not matter where the processors are full.
+#: Of the sessions that run, those of others: below this part they do not matter where the processors are full and what
+#: each uses is not counted.
 _PART = 0.05
 #: Commands that are tried one by one: those that ran longest.
 _TRIED = 8
@@ -85,19 +87,21 @@ def _concurrent(e: Observed, seconds: dict[str, float]) -> Finding | None:
     for r in e.trials:
         times = [(s.start_ns, s.end_ns) for s in r.client_time]
         seen, running = _sessions(r, times, lambda ran: ran.sessions), _sessions(r, times, lambda ran: ran.running)
-        for s, sessions, theirs in zip(r.client_time, seen, running, strict=True):
+        counted = _cpu_of_others(r, times) if r.tells_others_apart else None
+        for n, s in enumerate(r.client_time):
             every += s.seconds
-            if sessions > 0:
+            if seen[n] > 0:
                 ran_s += s.seconds
-                own.append(float(theirs))
+                own.append(float(running[n] if counted is None else counted[n]))
                 # A session uses one CPU at most; where there are more sessions than CPUs they share them.
-                whole.append(max(p.cores, float(theirs) + s.count(runs)))
+                whole.append(max(p.cores, float(running[n]) + s.count(runs)) if counted is None else p.cores)
     used = ratio(own, whole)
     if used is None:
         return None
     # What it takes while it runs, and the part of the time in which it does.
     cost = Share(*(ran_s / every * x for x in (used.mean, used.low, used.high)))
-    if cost.mean < _PART or cost.low <= 0:
+    least = _LOSS if any(r.tells_others_apart for r in e.trials) else _PART
+    if cost.mean < least or cost.low <= 0:
         return None
     command = max(seconds, key=lambda x: seconds[x])
     return e.finding(
@@ -108,6 +112,13 @@ def _concurrent(e: Observed, seconds: dict[str, float]) -> Finding | None:
         ),
         cost, CPUS, Confidence.MEDIUM, message("foreign-command-remedy"), _facts(seconds, command),
     )  # fmt: skip
+
+
+def _cpu_of_others(r: Recorded, times: Sequence[Stretch]) -> Array:
+    """Return the CPUs that other sessions used over each of `times`."""
+    rows = r.rows("processes")
+    used = {(row["start_ns"], row["end_ns"]): row["cpu"] for row in rows if row["kind"] == OTHER_SESSION}
+    return np.nan_to_num(mean_over(times, used, {(row["start_ns"], row["end_ns"]) for row in rows}))
 
 
 def _others(n: int) -> Message | None:

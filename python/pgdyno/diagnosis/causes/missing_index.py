@@ -14,7 +14,7 @@ from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Row
 from pgdyno.message import Name, message
-from pgdyno.samples import CUT
+from pgdyno.samples import CATALOG, CUT
 from pgdyno.units import Quantity, Share
 
 #: A column that is compared with a value, alone on its side: "(v = $1)", "((name)::text = 'a'::text)".
@@ -121,7 +121,7 @@ def _hidden(e: Observed) -> Finding | None:
     others = " ".join(ran.command for r in e.trials for ran in foreign.commands(r))
     best: tuple[float, str, float, float] | None = None
     names = {str(t["table"]) for t in e.whole("tables")}
-    for name in sorted(names):
+    for name in sorted(n for n in names if not n.startswith(CATALOG)):
         rows = [t for t in e.whole("tables") if t["table"] == name]
         scans, read = (sum(t[column] for t in rows) for column in ("seq_scans", "seq_rows_read"))
         is_told = re.search(rf"\b{re.escape(_plain(name))}\b", f"{visible} {others}") is not None
@@ -156,6 +156,7 @@ def _scanned_tables(e: Observed) -> Finding | None:
     scanned = [
         t for t in e.whole("tables")
         if t["seq_scans"] >= _OFTEN * transactions and t["seq_rows_read"] >= _ROWS * t["seq_scans"]
+        and not str(t["table"]).startswith(CATALOG)
     ]  # fmt: skip
     for table in sorted(scanned, key=lambda t: -float(t["seq_rows_read"])):
         name = str(table["table"])

@@ -9,7 +9,9 @@ autovacuum-remedy = Increase autovacuum_vacuum_cost_delay or decrease autovacuum
 
 bloat-fills = Throughput falls by { $drop } over a trial while { $table } fills with dead rows: { $dead } for each live one at the end, and { $hot } of its updates are HOT.
 bloat-not-hot = Throughput falls by { $drop } over a trial while { $table } is updated off its pages: { $hot } of its updates are HOT ({ $dead } dead rows for each live one).
+bloat-dead = Throughput falls by { $drop } over a trial while { $table } fills with dead rows: { $dead } for each live one at the end.
 bloat-remedy = Let autovacuum keep up (increase autovacuum_vacuum_cost_limit); set fillfactor = 80 on that table; drop indexes on columns that change.
+bloat-catalog-remedy = Tables and other objects are created and dropped all the time: create temporary tables once a session (ON COMMIT DELETE ROWS), and let autovacuum keep up.
 
 buffer-misses = { $misses } of the pages were not in shared buffers{ $of }, and reading them takes { $share } of the clients' time; { $source }.
 buffer-misses-cache = they came from the kernel's page cache
@@ -86,7 +88,7 @@ other-waits-remedy = Look up { $wait } in the documentation of PostgreSQL, Wait 
 parallel-query = Clients wait for parallel workers during { $share } of their time, in transactions of { $time } on average{ $waiting }.
 parallel-query-remedy = Parallel workers take longer to start than they save here, or use CPUs that the other clients need: set max_parallel_workers_per_gather to 0 for this load, or raise parallel_setup_cost (now { $cost }).
 
-few-clients = { $clients } clients are too few for the CPUs, { $idle } of which stay idle: each client runs one statement at a time, and is on a CPU during { $share } of its time{ $nested }.
+few-clients = The number of clients, { $clients }, is too small for the CPUs, { $idle } of which stay idle: each client runs one statement at a time, and is on a CPU during { $share } of its time{ $nested }.
 few-clients-remedy = Increase the number of clients (--clients) until the CPUs are busy; where latency matters, make the statements cheaper.
 
 plan-changed-rose = A plan changed within the trial, of a statement that takes { $share } of the time of a transaction: { $before } before, { $after } after; throughput rose by { $drift } over a trial; { $statement }

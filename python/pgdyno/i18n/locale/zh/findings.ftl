@@ -9,7 +9,9 @@ autovacuum-remedy = 加大 autovacuum_vacuum_cost_delay 或减小 autovacuum_vac
 
 bloat-fills = 一次试验中吞吐下降 { $drop }，同时 { $table } 中死行不断增加：结束时每个活行有 { $dead } 个死行，其更新中 { $hot } 为 HOT。
 bloat-not-hot = 一次试验中吞吐下降 { $drop }，同时 { $table } 的更新大多写入了其他页：HOT 更新占 { $hot }，每个活行有 { $dead } 个死行。
+bloat-dead = 一次试验中吞吐量下降 { $drop }，同时 { $table } 中死行不断增加：结束时每个活行有 { $dead } 个死行。
 bloat-remedy = 让 autovacuum 跟上（加大 autovacuum_vacuum_cost_limit）；该表 fillfactor = 80；不在会变化的列上建索引。
+bloat-catalog-remedy = 不断有表和其他对象被创建和删除：临时表每个会话只创建一次（ON COMMIT DELETE ROWS），并让 autovacuum 跟上。
 
 buffer-misses = { $misses } 的页不在 shared_buffers 中{ $of }，读取它们占客户端时间的 { $share }；{ $source }。
 buffer-misses-cache = 它们来自内核页缓存
@@ -86,7 +88,7 @@ other-waits-remedy = { $wait } 的含义见 PostgreSQL 文档“累积统计系�
 parallel-query = 客户端有 { $share } 的时间在等待并行工作进程，事务平均耗时 { $time }{ $waiting }。
 parallel-query-remedy = 启动并行工作进程的时间多于它节省的时间，或它占用了其他客户端需要的 CPU：为此负载把 max_parallel_workers_per_gather 设为 0，或增大 parallel_setup_cost（现为 { $cost }）。
 
-few-clients = { $clients } 个客户端不足以用满 CPU，{ $idle } 的 CPU 空闲：每个客户端一次只执行一条语句，{ $share } 的时间在 CPU 上{ $nested }。
+few-clients = 客户端数（{ $clients }）太少，不足以用满 CPU，{ $idle } 的 CPU 空闲：每个客户端一次只执行一条语句，{ $share } 的时间在 CPU 上{ $nested }。
 few-clients-remedy = 增加客户端（--clients）直到 CPU 繁忙；如果关注延迟，则降低语句的开销。
 
 plan-changed-rose = 试验中有语句的执行计划改变，它占事务时间的 { $share }：之前 { $before }，之后 { $after }；一次试验中吞吐上升 { $drift }；{ $statement }
