@@ -17,7 +17,8 @@ import pytest
 from pgdyno.cluster import limits, versions
 from pgdyno.cluster.filesystem import LoopFileSystem
 from pgdyno.errors import RefusedError
-from pgdyno.model import Caveat
+from pgdyno.message import Message
+from pgdyno.model import Caveat, EventKind
 from pgdyno.store import reading, rundir
 
 from tests.support.cli import PGDYNO, environment, pgdyno
@@ -201,6 +202,23 @@ def test_warm_up_until_steady(tmp_path: Path) -> None:
     events = (Path(data.path) / "trials" / data.trials[0].plan.folder / "events.jsonl").read_text()
     assert '"warm-up"' in events and "steady" in events
     assert data.trials[0].state == "finished"
+
+
+@pytest.mark.slow
+def test_a_trial_of_open_length_ends_whole(tmp_path: Path) -> None:
+    """Whether it is steady in time or not, each transaction is counted, and the record says how it ended."""
+    text = HEAD + "[dataset]\nscale = 1\n[axes]\nclients = [2]\n" + RUN.replace("duration_s = 0.5", "duration_s = 2")
+    data = run(tmp_path, text, "--embedded", "--until-steady", "--at-most", "12")
+    (trial,) = data.trials
+    assert trial.state == "finished" and trial.summary is not None
+    (event,) = [e for e in data.events[1] if e.kind == EventKind.LENGTH]
+    assert isinstance(event.text, Message) and event.text.id.startswith("event-length-")
+    rows = [r for r in data.series[1] if r.phase == "measure"]
+    seconds = sum(r.end_ns - r.start_ns for r in rows) / 1e9
+    assert 2 <= seconds <= 12.5 and trial.summary.elapsed_s + trial.summary.warmup_dropped_s == pytest.approx(seconds)
+    ended = sum(r.committed for r in data.series[1] if r.phase != "warmup")
+    assert ended == trial.summary.committed and trial.summary.unfinished == 0
+    assert data.manifest.run.duration_limit_s == 12.0
 
 
 @pytest.mark.slow

@@ -59,6 +59,15 @@ Embedded = Annotated[
         rich_help_panel=SERVER,
     ),
 ]
+Workloads = Annotated[
+    str | None,
+    typer.Option(
+        "--workload",
+        help="Workloads of the experiment to run, e.g. read-only. Default: all of them.",
+        metavar="NAME,...",
+        rich_help_panel=WHAT,
+    ),
+]
 Shrink = Annotated[
     float | None,
     typer.Option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -67,6 +67,8 @@ class Overrides:
     axes: Mapping[str, Any] = field(default_factory=dict)
     scale: int | None = None
     shrink: float | None = None
+    #: Those to run alone; empty: all.
+    workloads: tuple[str, ...] = ()
     #: --set and --vary, as NAME=VALUES.
     fixed: tuple[str, ...] = ()
     varied: tuple[str, ...] = ()
@@ -96,6 +98,8 @@ class Overrides:
             data["title"] = f"{experiment.name}: {' and '.join(self.varied)}".replace("=", " = ")
             data["title_zh"] = ""
         data["run"] |= run
+        if self.workloads:
+            _keep_workloads(data, self.workloads, experiment)
         _set_axes(data, axes, experiment)
         if self.scale is not None:
             if data["datasets"]:
@@ -108,6 +112,27 @@ class Overrides:
             return Experiment.model_validate(data), changes
         except ValidationError as e:
             raise _wrong_option(e) from e
+
+
+def _keep_workloads(data: dict[str, Any], names: Sequence[str], experiment: Experiment) -> None:
+    """Leave the trials of these workloads alone in `data`. Raise UsageError if the experiment has none of one."""
+    matrices = data["axes"] if isinstance(data["axes"], list) else [data["axes"]]
+    run = [m["workload"] or list(experiment.workloads) for m in matrices]
+    for name in names:
+        known_workload(experiment, name, dict.fromkeys(w for of in run for w in of))
+    for matrix, of in zip(matrices, run, strict=True):
+        matrix["workload"] = [w for w in of if w in names]
+    if isinstance(data["axes"], list):
+        data["axes"] = [m for m in matrices if m["workload"]]
+
+
+def known_workload(experiment: Experiment, name: str, known: Iterable[str]) -> None:
+    """Raise UsageError unless `name` is among the workloads that an experiment runs."""
+    if name not in known:
+        raise UsageError(
+            msg("error-workload-no-workload", name=experiment.name, workload=name),
+            msg("remedy-it-has", names=", ".join(known)),
+        )
 
 
 def _set_axes(data: dict[str, Any], axes: Mapping[str, Any], experiment: Experiment) -> None:
@@ -155,11 +180,12 @@ def run_overrides(request: RunRequest) -> Overrides:
     if request.rate == 0:
         # Of an experiment that has one.
         run["rate"] = None
+    named = tuple(x.strip() for x in (request.workload or "").split(",") if x.strip())
     axes = given(
         clients=numbers("--clients", request.clients, int), hot_set=numbers("--hot-set", request.hot_set, float)
     )
     return Overrides(
-        run=run, axes=axes, scale=request.scale, shrink=request.shrink,
+        run=run, axes=axes, scale=request.scale, shrink=request.shrink, workloads=named,
         fixed=tuple(request.set_ or ()), varied=tuple(request.vary or ()),
     )  # fmt: skip
 
@@ -180,11 +206,8 @@ def search_overrides(request: CapacityRequest, experiment: Experiment) -> Overri
         connect_timeout_s=request.connect_timeout,
         repetitions=1,
     )
-    if request.workload is not None and request.workload not in experiment.workloads:
-        raise UsageError(
-            msg("error-workload-no-workload", name=experiment.name, workload=request.workload),
-            msg("remedy-it-has", names=", ".join(experiment.workloads)),
-        )
+    if request.workload is not None:
+        known_workload(experiment, request.workload, experiment.workloads)
     axes = {
         "workload": [request.workload or next(iter(experiment.workloads))],
         "clients": [request.clients or 16 * host.cores()],

@@ -58,6 +58,7 @@ class RunRequest:
             metavar="EXPERIMENT",
         ),
     ]
+    workload: options.Workloads = None
     shrink: options.Shrink = None
     scale: options.Scale = None
     clients: options.Clients = None

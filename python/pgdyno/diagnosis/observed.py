@@ -203,6 +203,19 @@ class Observed:
                 own += took if Path(s.script).name == script and s.line == line else 0.0
         return own / whole if whole else 0.0
 
+    @cached_property
+    def slowest_statement(self) -> tuple[str, float]:
+        """The statement that takes most of the transactions' time, by the clients' own clocks, and its share.
+
+        Empty if the scripts have a single statement.
+        """
+        took: dict[str, float] = {}
+        for r in self.trials:
+            for s in r.trial.summary.statements if r.trial.summary else ():
+                took[s.text] = took.get(s.text, 0.0) + s.latency.mean_ns * s.latency.count
+        most = max(took, key=lambda text: took[text], default="")
+        return (most, took[most] / sum(took.values())) if len(took) > 1 and took[most] else ("", 0.0)
+
     def most_waiting(self, wait: str) -> tuple[str, float]:
         """Return the statement that was seen most often in a wait ("Lock:tuple"), and its share; empty if unknown."""
         counts: dict[str, float] = {}

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: Share of the statements' time from which on a function is named.
 _NESTED = 0.2
+#: Share of a transaction's time from which on a statement of several is named.
+_SLOWEST = 0.3
 #: Characters of a statement that are shown.
 _STATEMENT = 80
 _COLUMNS = re.compile(r"^select\b.*?\bfrom\b", re.IGNORECASE)
@@ -40,6 +42,14 @@ def nested(e: Observed) -> Message | None:
     if share < _NESTED:
         return None
     return message("nested", name=Name(name), share=Quantity(share, "share"), each=Quantity(ms * 1e6, "ns"))
+
+
+def slowest(e: Observed) -> Message | None:
+    """Return the statement that takes most of a transaction's time, or None if no one stands out."""
+    statement, share = e.slowest_statement
+    if share < _SLOWEST:
+        return None
+    return message("slowest", statement=Name(shortened(statement)), share=Quantity(share, "share"))
 
 
 def setting(e: Observed, name: str, otherwise: str = "setting-unknown") -> Name | Message:

@@ -98,7 +98,7 @@ class AskedSources:
             if self._sees_processes:
                 postmaster = self._postmaster()
                 if postmaster is not None:
-                    others = tuple if self._everybody else partial(other_sessions, conn, application)
+                    others = None if self._everybody else partial(other_sessions, conn, application)
                     found.append(Processes(postmaster, self._note, others))
                     if (quota := Quota(postmaster)).is_there:
                         found.append(quota)

@@ -47,9 +47,9 @@ class Processes:
         self,
         postmaster: int,
         note: Callable[[Text], None] = lambda _: None,
-        others: Callable[[], Collection[int]] = tuple,
+        others: Callable[[], Collection[int]] | None = None,
     ) -> None:
-        """`others` returns the process ids of client backends that are not pgdyno's."""
+        """`others` returns the process ids of client backends that are not pgdyno's; None: they are not told apart."""
         self._postmaster = postmaster
         self._note = note
         self._others = others
@@ -68,7 +68,10 @@ class Processes:
         totals: dict[str, dict[str, float]] = {}
         ours = {self._postmaster: "postmaster", os.getpid(): "pgdyno"}
         there: set[Hashable] = set()
-        others = self._others()
+        others: Collection[int] = ()
+        if self._others is not None:
+            # There is a row although there may be no such session: what the clients' backends used is theirs alone.
+            others, totals[OTHER_SESSION] = self._others(), dict.fromkeys(_NAMES, 0.0)
         for pid in (*children, *ours):
             try:
                 kind = ours.get(pid) or (OTHER_SESSION if pid in others else self._kind(pid))

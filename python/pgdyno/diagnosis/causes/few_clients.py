@@ -9,7 +9,7 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.gains import more_clients
 from pgdyno.diagnosis.observed import Observed, Processors
-from pgdyno.diagnosis.phrases import nested
+from pgdyno.diagnosis.phrases import nested, slowest
 from pgdyno.message import message
 from pgdyno.model import Caveat
 from pgdyno.units import Quantity
@@ -26,13 +26,15 @@ def _judge(e: Observed) -> Finding | None:
         return None
     if p.are_full or 1 - p.share < _IDLE or running.mean < _SHARE or p.server < p.client + p.others:
         return None
-    # Clients that run on a machine without a free CPU of their own are not too few.
-    if any(Caveat.CLIENT_BOUND in r.trial.caveats for r in e.trials):
+    # A client without a free CPU of its own is no reason to add others, and a limit of the server's CPUs leaves some
+    # of the machine's idle.
+    if any(Caveat.CLIENT_BOUND in r.trial.caveats for r in e.trials) or e.has("quota"):
         return None
     return e.finding(
         CAUSE,
         message(
-            "few-clients", clients=e.clients, idle=Quantity(1 - p.share, "share"), share=running, nested=nested(e)
+            "few-clients", clients=e.clients, idle=Quantity(1 - p.share, "share"), share=running, nested=nested(e),
+            most=slowest(e),
         ),
         running, CLIENTS_TIME, Confidence.MEDIUM,
         message("few-clients-remedy"),

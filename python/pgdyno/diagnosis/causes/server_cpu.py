@@ -7,7 +7,7 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
-from pgdyno.diagnosis.phrases import nested, shortened
+from pgdyno.diagnosis.phrases import nested, shortened, slowest
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
 
@@ -42,7 +42,7 @@ def _judge(e: Observed) -> Finding | None:
         message(
             "server-cpu", busy=Quantity(p.share, "share"), server=Quantity(p.server / p.cores, "share"), share=running,
             client=mine if p.client > 0.05 * p.cores else None, others=rest, nested=nested(e),
-            most=most if statement else None,
+            most=most if statement else slowest(e),
         ),
         running, CLIENTS_TIME, Confidence.HIGH if p.share > 0.9 else Confidence.MEDIUM,
         message("server-cpu-remedy"),

@@ -80,6 +80,7 @@ neighbour-remedy = Measure when the machine is quiet, or on a dedicated host (co
 
 other-waits = Clients wait during { $share } of their time for events that pgdyno has no rule for, most of it for { $wait } ({ $most }{ $meaning }){ $waiting }{ $nested }.
 nested = ; function { $name } takes { $share } of the statements' time ({ $each } per call)
+slowest = ; { $share } of a transaction is { $statement }
 other-waits-meaning = ; PostgreSQL: { $description }
 other-waits-statement = ; { $share } of that in { $statement }
 other-waits-asleep-remedy = No script calls pg_sleep: look for it in the triggers and functions of the tables that the script changes (track_functions = all shows their time).
@@ -88,7 +89,7 @@ other-waits-remedy = Look up { $wait } in the documentation of PostgreSQL, Wait 
 parallel-query = Clients wait for parallel workers during { $share } of their time, in transactions of { $time } on average{ $waiting }.
 parallel-query-remedy = Parallel workers take longer to start than they save here, or use CPUs that the other clients need: set max_parallel_workers_per_gather to 0 for this load, or raise parallel_setup_cost (now { $cost }).
 
-few-clients = The number of clients, { $clients }, is too small for the CPUs, { $idle } of which stay idle: each client runs one statement at a time, and is on a CPU during { $share } of its time{ $nested }.
+few-clients = The number of clients, { $clients }, is too small for the CPUs, { $idle } of which stay idle: each client runs one statement at a time, and is on a CPU during { $share } of its time{ $most }{ $nested }.
 few-clients-remedy = Increase the number of clients (--clients) until the CPUs are busy; where latency matters, make the statements cheaper.
 
 plan-changed-rose = A plan changed within the trial, of a statement that takes { $share } of the time of a transaction: { $before } before, { $after } after; throughput rose by { $drift } over a trial; { $statement }

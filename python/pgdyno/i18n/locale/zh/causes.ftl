@@ -3,11 +3,11 @@
 
 about-autovacuum = autovacuum 工作进程在客户端运行时清理死行、更新统计信息。它读写同样的表，占用 CPU，并写 WAL。
 about-autovacuum-seen = 工作进程出现在 pg_stat_progress_vacuum、服务器日志（log_autovacuum_min_duration）或服务器进程中。损失达吞吐量的 3% 且区间大于零，或占 CPU 的 4% 起报告。
-about-autovacuum-cost = 同一轮测试中，有工作进程的采样与其余采样比较吞吐量。若工作进程一直运行，代价为其占繁忙 CPU 的份额。
+about-autovacuum-cost = 同一次试验中，有工作进程的采样与其余采样比较吞吐量。若工作进程一直运行，代价为其占繁忙 CPU 的份额。
 
 about-bloat = 每次 UPDATE 和 DELETE 都留下死行。若不及时清理，表和索引变大，每条语句要读更多的页。页内没有空间或修改了索引列的更新不是 HOT 更新，还要写每个索引。
-about-bloat-seen = 一轮测试中吞吐量下降 10% 以上，且 pg_stat_all_tables 显示死行超过 5,000 且达到活行的一半，或 HOT 更新不到一半。
-about-bloat-cost = 一轮中吞吐量降幅的一半。这是估算值，实际影响在零与全部降幅之间。
+about-bloat-seen = 一次试验中吞吐量下降 10% 以上，且 pg_stat_all_tables 显示死行超过 5,000 且达到活行的一半，或 HOT 更新不到一半。
+about-bloat-cost = 一次试验中吞吐量降幅的一半。这是估算值，实际影响在零与全部降幅之间。
 
 about-buffer-misses = 不在 shared_buffers 中的页要从内核页缓存复制。不涉及磁盘，但每次复制需要一次系统调用和 CPU 时间。
 about-buffer-misses-seen = 语句所需的页至少 5% 不在 shared_buffers 中，设备几乎没有读取，且读取占客户端时间的 4% 以上。
@@ -19,7 +19,7 @@ about-checkpoint-full-pages-cost = 每事务整页多的采样与最平静的四
 
 about-checkpoint-writes = 检查点把 shared_buffers 中的所有脏页写入磁盘并同步文件。客户端的读取和 WAL 同步排在这些写入之后。
 about-checkpoint-writes-seen = 服务器日志或 checkpointer 的活动显示检查点何时写入。损失达吞吐量的 5% 且区间大于零时报告。
-about-checkpoint-writes-cost = 检查点写入期间与同一轮其余时间比较吞吐量。
+about-checkpoint-writes-cost = 检查点写入期间与同一次试验的其余时间比较吞吐量。
 
 about-client-bound = 运行 pgdyno 的线程大部分时间占用或等待 CPU，服务器在等待客户端。测得的吞吐量只是服务器能力的下限。两者共用一台饱和的机器时互相竞争，服务器单独的极限未知。
 about-client-bound-seen = 客户端时间有 25% 以上在服务器之外，且 pgdyno 最忙的线程大部分时间占用或等待 CPU。
@@ -50,8 +50,8 @@ about-foreign-lock-seen = 有客户端等待时，每秒用 pg_blocking_pids 找
 about-foreign-lock-cost = 持锁者为其他会话时，锁等待占客户端时间的份额。
 
 about-held-snapshot = 未结束的事务、预备事务、复制槽或备库持有旧快照。VACUUM 不能清理此后的死行，表变大，版本链变长。
-about-held-snapshot-seen = 其他会话最老的快照不短于半轮测试，跨越 1,000 个事务，并保留 1,000 行以上死行。
-about-held-snapshot-cost = 一轮中吞吐量降幅的一半。这是估算值，实际影响在零与全部降幅之间。
+about-held-snapshot-seen = 其他会话最老的快照不短于半次试验，跨越 1,000 个事务，并保留 1,000 行以上死行。
+about-held-snapshot-cost = 一次试验中吞吐量降幅的一半。这是估算值，实际影响在零与全部降幅之间。
 
 about-level-change = 吞吐量在试验的一部分时间为一个水平，其余时间为另一个水平：删除了索引、改变了参数、计划改变、缓存变热、机器变慢。整个试验的一个数字不代表其中任何一个。
 about-level-change-seen = 吞吐量的阶跃达 20% 以上，且距两端至少 2 秒（docs/math.md，Levels）。试验前后读取定义、参数和计划；结论列出不同之处，然后列出在较低水平时更高的每个记录序列。
@@ -79,7 +79,7 @@ about-parallel-query-cost = 介于启动和结束工作进程的时间份额与�
 
 about-plan-changed = 测试期间规划器为某语句选了另一个计划，通常因为 autovacuum 更新了增长中的表的统计信息。
 about-plan-changed-seen = 语句的通用计划在测试前后不同。改变的时刻未知。
-about-plan-changed-cost = 一轮中吞吐量变化的一半，且不超过该语句的时间份额。这是估算值。
+about-plan-changed-cost = 一次试验中吞吐量变化的一半，且不超过该语句的时间份额。这是估算值。
 
 about-row-locks = 修改同一行的两个事务只能先后执行：后者等前者提交。少数热点行限制全部吞吐量，与客户端数无关。
 about-row-locks-seen = 等待事件 Lock:transactionid 和 Lock:tuple 占客户端时间的 5% 以上，且持锁者是 pgdyno 自己的客户端；或出现死锁（每 20 秒一次以上）。

@@ -16,7 +16,7 @@ spec-password = 不要把密码写入此文件：请使用 ~/.pgpass、PGPASSWOR
 spec-cluster-or = cluster 与 { $name } 只能给出其一：集群已有自己的 { $name }
 spec-either = { $one } 与 { $other } 只能给出其一
 spec-limit-shorter = duration_limit_s（{ $limit } 秒）小于 duration_s（{ $duration } 秒）：每次试验至少 duration_s（--duration），至多 duration_limit_s（--at-most）
-spec-limit-duet = duration_limit_s（--until-steady）不能与 order = "{ $order }" 同用：对测双方轮流的时间相等
+spec-limit-duet = duration_limit_s（--until-steady）不能与 order = "{ $order }" 同用：交替测量的双方轮流的时间相等
 spec-standbys-tablespaces = standbys 与 tablespaces 只能给出其一：备库需要自己的目录
 spec-script-source = text、file、builtin 中必须且只能给出一个
 spec-mix-zero = mix：权重全为 0

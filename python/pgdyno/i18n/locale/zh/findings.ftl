@@ -80,6 +80,7 @@ neighbour-remedy = 在机器空闲时测量，或使用独占的主机（对比�
 
 other-waits = 客户端有 { $share } 的时间在等待 pgdyno 没有规则的事件，主要是 { $wait }（{ $most }{ $meaning }）{ $waiting }{ $nested }。
 nested = ；函数 { $name } 占语句时间的 { $share }（每次调用 { $each }）
+slowest = ；一个事务中 { $statement } 占 { $share }
 other-waits-meaning = ；PostgreSQL 的说明：{ $description }
 other-waits-statement = ；其中 { $share } 在 { $statement } 中
 other-waits-asleep-remedy = 脚本没有调用 pg_sleep：请检查脚本所修改的表的触发器和函数（track_functions = all 显示其耗时）。
@@ -88,7 +89,7 @@ other-waits-remedy = { $wait } 的含义见 PostgreSQL 文档“累积统计系�
 parallel-query = 客户端有 { $share } 的时间在等待并行工作进程，事务平均耗时 { $time }{ $waiting }。
 parallel-query-remedy = 启动并行工作进程的时间多于它节省的时间，或它占用了其他客户端需要的 CPU：为此负载把 max_parallel_workers_per_gather 设为 0，或增大 parallel_setup_cost（现为 { $cost }）。
 
-few-clients = 客户端数（{ $clients }）太少，不足以用满 CPU，{ $idle } 的 CPU 空闲：每个客户端一次只执行一条语句，{ $share } 的时间在 CPU 上{ $nested }。
+few-clients = 客户端数（{ $clients }）太少，不足以用满 CPU，{ $idle } 的 CPU 空闲：每个客户端一次只执行一条语句，{ $share } 的时间在 CPU 上{ $most }{ $nested }。
 few-clients-remedy = 增加客户端（--clients）直到 CPU 繁忙；如果关注延迟，则降低语句的开销。
 
 plan-changed-rose = 试验中有语句的执行计划改变，它占事务时间的 { $share }：之前 { $before }，之后 { $after }；一次试验中吞吐上升 { $drift }；{ $statement }
