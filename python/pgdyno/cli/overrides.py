@@ -69,6 +69,8 @@ class Overrides:
     shrink: float | None = None
     #: Those to run alone; empty: all.
     workloads: tuple[str, ...] = ()
+    #: Trials go on until they are steady, for as long as is usual.
+    is_open: bool = False
     #: --set and --vary, as NAME=VALUES.
     fixed: tuple[str, ...] = ()
     varied: tuple[str, ...] = ()
@@ -81,6 +83,8 @@ class Overrides:
         """
         if self == Overrides():
             return experiment, []
+        if self.workloads:
+            experiment = _with_workloads(experiment, self.workloads)
         run, axes = dict(self.run), {**self.axes, **vary.axes_of(experiment, self.fixed, self.varied)}
         data, changes = experiment.model_dump(), list[Change]()
         if self.shrink is not None:
@@ -98,8 +102,8 @@ class Overrides:
             data["title"] = f"{experiment.name}: {' and '.join(self.varied)}".replace("=", " = ")
             data["title_zh"] = ""
         data["run"] |= run
-        if self.workloads:
-            _keep_workloads(data, self.workloads, experiment)
+        if self.is_open:
+            data["run"]["duration_limit_s"] = max(_LONGEST_S, data["run"]["duration_s"])
         _set_axes(data, axes, experiment)
         if self.scale is not None:
             if data["datasets"]:
@@ -114,16 +118,17 @@ class Overrides:
             raise _wrong_option(e) from e
 
 
-def _keep_workloads(data: dict[str, Any], names: Sequence[str], experiment: Experiment) -> None:
-    """Leave the trials of these workloads alone in `data`. Raise UsageError if the experiment has none of one."""
-    matrices = data["axes"] if isinstance(data["axes"], list) else [data["axes"]]
-    run = [m["workload"] or list(experiment.workloads) for m in matrices]
+def _with_workloads(experiment: Experiment, names: Sequence[str]) -> Experiment:
+    """Return the experiment with the trials of these workloads alone. Raise UsageError if it has none of one."""
+    run = [axes.workload or list(experiment.workloads) for axes in experiment.matrices]
     for name in names:
         known_workload(experiment, name, dict.fromkeys(w for of in run for w in of))
-    for matrix, of in zip(matrices, run, strict=True):
-        matrix["workload"] = [w for w in of if w in names]
-    if isinstance(data["axes"], list):
-        data["axes"] = [m for m in matrices if m["workload"]]
+    kept = [
+        axes.model_copy(update={"workload": wanted})
+        for axes, of in zip(experiment.matrices, run, strict=True)
+        if (wanted := [w for w in of if w in names])
+    ]
+    return experiment.model_copy(update={"axes": kept if isinstance(experiment.axes, list) else kept[0]})
 
 
 def known_workload(experiment: Experiment, name: str, known: Iterable[str]) -> None:
@@ -173,8 +178,8 @@ def run_overrides(request: RunRequest) -> Overrides:
         collect=names(request.collect),
         connect_timeout_s=request.connect_timeout,
     )
-    if request.until_steady:
-        run["duration_limit_s"] = _LONGEST_S if request.at_most is None else request.at_most
+    if request.until_steady and request.at_most is not None:
+        run["duration_limit_s"] = request.at_most
     elif request.at_most is not None:
         raise UsageError(msg("error-at-most-alone"), msg("remedy-until-steady"))
     if request.rate == 0:
@@ -186,6 +191,7 @@ def run_overrides(request: RunRequest) -> Overrides:
     )
     return Overrides(
         run=run, axes=axes, scale=request.scale, shrink=request.shrink, workloads=named,
+        is_open=request.until_steady and request.at_most is None,
         fixed=tuple(request.set_ or ()), varied=tuple(request.vary or ()),
     )  # fmt: skip
 
@@ -206,6 +212,8 @@ def search_overrides(request: CapacityRequest, experiment: Experiment) -> Overri
         connect_timeout_s=request.connect_timeout,
         repetitions=1,
     )
+    # The search decides how long its trials are.
+    run["duration_limit_s"] = None
     if request.workload is not None:
         known_workload(experiment, request.workload, experiment.workloads)
     axes = {

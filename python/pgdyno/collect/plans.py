@@ -184,6 +184,9 @@ def _estimated(conn: Connection, s: Sample) -> dict[str, float]:
     A generic plan does not know the values: of a column with one frequent value it expects that one. Nothing is
     executed.
     """
+    # To estimate, the planner calls functions of constants.
+    if not can_be_repeated(s.prepared):
+        return {}
     try:
         with conn.transaction():
             return {name: rows for name, rows, _ in _scans(_explained(conn, f"explain (format json) {s.sample}"))}

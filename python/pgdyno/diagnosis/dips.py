@@ -25,6 +25,8 @@ _NOTHING, _EXPECTED = 0.1, 20.0
 #: A freeze: no client gets an answer for this many usual latencies and seconds, and the interval lacks this part of
 #: what would have been committed in that time, and of its own throughput.
 _LATENCIES, _FREEZE_S, _ALL_CLIENTS, _LACKS = 20.0, 0.1, 0.5, 0.05
+#: Or this many times the usual 99th percentile, if that is more.
+_SLOWEST = 3.0
 #: Robust deviations: fewer than without the slow transaction that shows it.
 _FREEZE_SIGMAS = 3.0
 #: Intervals that the median is taken of. A stall that is longer than half of them is seen by the whole trial's median.
@@ -108,36 +110,42 @@ def _frozen(rows: Sequence[IntervalRow], tps: Array, around: Array, spread: floa
     One slow transaction is slow alone. If all clients were held up as long as the slowest one, the interval lacks what
     they would have committed in that time. A freeze that spans intervals is in each of them.
     """
-    if any(x.silent_ns for x in rows):
-        return _silent(rows)
     lengths = np.array([x.end_ns - x.start_ns for x in rows], dtype=float)
     longest = np.array([x.max_ns for x in rows], dtype=float)
     lacks = np.maximum(0.0, 1 - tps / np.maximum(around, 1e-9))
     is_short_of = (lacks >= _LACKS) & (tps < around - _FREEZE_SIGMAS * spread)
     held = lacks * lengths >= _ALL_CLIENTS * np.minimum(longest, lengths)
-    return np.where(_is_long(rows) & is_short_of & held, longest, 0.0)
+    # What several workers record has no silence in common if their longest ones differ: the other way finds it.
+    return np.maximum(np.where(_is_long(rows) & is_short_of & held, longest, 0.0), _silent(rows))
 
 
 def _silence(rows: Sequence[IntervalRow], frozen: Array) -> float:
-    """Return the time of all freezes in these intervals, in ns. One that goes on in the next interval is one."""
-    lengths: dict[int, int] = {}
-    for row, longest in zip(rows, frozen, strict=True):
-        if longest and row.silent_ns >= _FREEZE_S * 1e9:
-            lengths[row.silent_from_ns] = max(row.silent_ns, lengths.get(row.silent_from_ns, 0))
-    return float(sum(lengths.values()))
+    """Return the time of all freezes in these intervals, in ns. They may overlap, and begin before."""
+    spans = sorted(
+        (max(x.silent_from_ns, rows[0].start_ns), min(x.silent_from_ns + x.silent_ns, rows[-1].end_ns))
+        for x, longest in zip(rows, frozen, strict=True)
+        if longest and x.silent_ns >= _FREEZE_S * 1e9
+    )
+    total, until = 0, 0
+    for start, end in spans:
+        total += max(0, end - max(start, until))
+        until = max(until, end)
+    return float(total)
 
 
 def _silent(rows: Sequence[IntervalRow]) -> Array:
     """Return, for each interval, the longest freeze in it, as the engine has recorded it; 0: none."""
-    usual = float(np.median([x.p50_ns for x in rows]))
-    limit = max(_LATENCIES * usual, _FREEZE_S * 1e9)
+    usual, slow = (float(np.median([getattr(x, name) for x in rows])) for name in ("p50_ns", "p99_ns"))
+    # A slow script of several is silence, too, where few clients run it: it is as usual as the fast one.
+    limit = max(_LATENCIES * usual, _SLOWEST * slow, _FREEZE_S * 1e9)
     found = np.zeros(len(rows))
-    starts = np.array([x.start_ns for x in rows])
-    for n, x in enumerate(rows):
+    for x in rows:
         if x.silent_ns >= limit:
-            # It began in the same interval, or in one before.
-            first = max(0, int(np.searchsorted(starts, x.silent_from_ns, side="right")) - 1)
-            found[first : n + 1] = np.maximum(found[first : n + 1], x.silent_ns)
+            end = x.silent_from_ns + x.silent_ns
+            for n, other in enumerate(rows):
+                # It lies in this interval, and may have begun in others.
+                if other.start_ns < end and other.end_ns > x.silent_from_ns:
+                    found[n] = max(found[n], x.silent_ns)
     return found
 
 
@@ -164,7 +172,9 @@ def explained(r: Recorded, dip: Dip) -> list[Message]:
     busy_ones = (_compared(r, "devices", "utilisation", dip, device=d) for d in devices)
     if any(busy is not None and busy[0] > 0.9 > busy[1] for busy in busy_ones):
         found.append(message("dip-device"))
-    if stopped := max((int(row["stopped"]) for row in overlapping("processes") if row["kind"] == _BACKEND), default=0):
+    if stopped := max(
+        (int(row.get("stopped") or 0) for row in overlapping("processes") if row["kind"] == _BACKEND), default=0
+    ):
         found.append(message("dip-stopped", n=stopped))
     if (stolen := _compared(r, "machine", "cpu_steal", dip)) is not None and stolen[0] > stolen[1] + 0.1:
         found.append(message("dip-steal"))

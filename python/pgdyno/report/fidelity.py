@@ -12,6 +12,7 @@ from pgdyno.judge.groups import Group
 from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.report.cells import Form, Table, cells, column, linked
 from pgdyno.results.analysis import RunAnalysis
+from pgdyno.samples import CATALOG
 from pgdyno.store.reading import RunData
 from pgdyno.units import Quantity
 
@@ -193,6 +194,8 @@ def _changed(run: RunAnalysis) -> list[tuple[str, float, float]]:
     for t in trials:
         for row in run.observed([t]).whole("tables"):
             name = str(row.get("table") or "")
+            if name.startswith(CATALOG):
+                continue
             made, gone = (float(row.get(key) or 0.0) for key in ("rows_inserted", "rows_deleted"))
             # Of a database that was copied the server counts what came since; the planner's estimate is older.
             there = float(row.get("rows") or 0.0) - made + gone

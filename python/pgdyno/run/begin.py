@@ -44,6 +44,9 @@ class TrialStarter:
         own: dict[str, Any] = {"protocol": configuration.protocol, "rate": configuration.rate}
         if planned.duration_s is not None:
             own |= {"duration_s": planned.duration_s, "duration_limit_s": None}
+        if self.prepared.replay(trial.workload) is not None:
+            # It ends with its last transaction.
+            own["duration_limit_s"] = None
         run = run.model_copy(update=own)
         if (gone := site.died()) is not None:
             raise ClusterError(gone, LOG)

@@ -93,7 +93,7 @@ def regimes_of(kept: list[IntervalRow], latency_ns: float, *, open_loop: bool = 
 
 
 def known_to(rows: list[IntervalRow], precision: float, *, open_loop: bool) -> float | None:
-    """Return half the 95% interval of the throughput as a share of the mean.
+    """Return half the 95% interval of the throughput (of an open loop: of the latency) as a share of the mean.
 
     None means that no one figure holds to `precision`: the series has a trend of as much to either side or two levels,
     or it is too short to tell.
@@ -104,8 +104,11 @@ def known_to(rows: list[IntervalRow], precision: float, *, open_loop: bool) -> f
     if not judged.steady or (not open_loop and steady.has_trend(tps_of(rest), 2 * precision)):
         return None
     usual_ns = median(r.mean_ns for r in rest)
-    estimate = series.mean_of(tps_of(rest))
-    if regimes_of(rest, usual_ns, open_loop=open_loop) is not None or not estimate.half_width or not estimate.mean > 0:
+    # Of an open loop the throughput is the rate that was asked for: its latency is what is measured.
+    estimate = series.mean_of([r.mean_ns for r in rest if r.committed] if open_loop else tps_of(rest))
+    if regimes_of(rest, usual_ns, open_loop=open_loop) is not None:
+        return None
+    if estimate.half_width is None or not estimate.mean > 0:
         return None
     return estimate.half_width / estimate.mean
 

@@ -166,9 +166,6 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
         until = UntilSteady(run, context.has_cycle) if run.duration_limit_s is not None else None
         observer = _Observer(context, plan, workload, until)
         result = run_when_ready([context], workload, observer, engine_plan)
-        if until is not None:
-            context.stream.emit(Happened(EventKind.LENGTH, until.result))
-            context.stream.stream.emit(Noted(until.result))
     except (_core.CoreError, PgdynoError) as e:
         raised = translated(e)
     except BaseException as e:
@@ -176,6 +173,9 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
     else:
         did, stopped = {}, None
         try:
+            if until is not None and raised_by(result) is None:
+                context.stream.emit(Happened(EventKind.LENGTH, until.result))
+                context.stream.stream.emit(Noted(until.result))
             # Signals are heeded: the server may be slow to answer, or never do.
             did = trial.steps.after_load() | drawn(workload, 0)
         except BaseException as e:
@@ -270,10 +270,9 @@ def until_steady(context: TrialContext, plan: TrialPlan, workload: _core.Workloa
 
 def raised_by(result: _core.RunResult) -> BaseException | None:
     """Return the exception that ended a run early, or None."""
-    if isinstance(result.raised, LongEnoughError):
-        return None
-    if result.raised is not None or result.error is None:
-        return result.raised
+    raised = None if isinstance(result.raised, LongEnoughError) else result.raised
+    if raised is not None or result.error is None:
+        return raised
     if result.error_in_script:
         return SpecError(result.error)
     return TrialError(result.error, remedy_for(result.error, result.error_sqlstate))

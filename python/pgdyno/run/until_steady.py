@@ -15,6 +15,8 @@ from pgdyno.units import Quantity
 
 #: Half the 95% interval of the throughput that ends a trial, as a share of the mean.
 PRECISION = 0.01
+#: And of the latency of an open loop, whose throughput is given.
+_LATENCY_PRECISION = 0.05
 #: A trial is judged again when it is longer by this share. Each look at the figures is a chance to stop too early.
 _AGAIN = 0.1
 
@@ -31,6 +33,7 @@ class UntilSteady:
         self._run = run
         self._has_cycle = has_cycle
         self._rows: list[IntervalRow] = []
+        self._precision = PRECISION if run.rate is None else _LATENCY_PRECISION
         self._next_s = run.duration_s
         self.ended = False
 
@@ -43,12 +46,12 @@ class UntilSteady:
             return
         self._next_s = (1 + _AGAIN) * self._seconds
         known = self._known()
-        if known is not None and known <= PRECISION and self._has_cycle():
+        if known is not None and known <= self._precision and self._has_cycle():
             self.ended = True
             raise LongEnoughError
 
     def _known(self) -> float | None:
-        return known_to(self._rows, PRECISION, open_loop=self._run.rate is not None)
+        return known_to(self._rows, self._precision, open_loop=self._run.rate is not None)
 
     @property
     def _seconds(self) -> float:

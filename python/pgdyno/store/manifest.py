@@ -209,9 +209,9 @@ class RunParameters(Part):
 
     @property
     def seconds_of_a_trial(self) -> float:
-        """Warm-up and measurement."""
+        """Warm-up and measurement; of trials whose length is open, the shortest one."""
         warmup = self.warmup_limit_s if self.warmup_s == "steady" else self.warmup_s
-        return (self.duration_limit_s or self.duration_s or 0.0) + (warmup or 0.0)
+        return (self.duration_s or 0.0) + (warmup or 0.0)
 
 
 class CapacityProbe(Part):

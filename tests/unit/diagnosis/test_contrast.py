@@ -185,6 +185,14 @@ def test_a_freeze_that_the_engine_has_recorded_is_a_dip_however_noisy_the_rest(t
     assert [d.seconds for d in found] == [1.0, 2.0] and found[0].loss >= 0.4
 
 
+def test_a_slow_script_that_one_client_runs_now_and_then_is_no_freeze(tmp_path: Path) -> None:
+    """Nobody gets an answer meanwhile, and that is usual: the 99th percentile has it."""
+    data = _run(tmp_path, lambda i: 1000.0, {"waits": [{**_OURS, "processes": 1.0}]}, n=40)
+    slow = {"silent_ns": 150_000_000, "p50_ns": 1_000_000, "p99_ns": 150_000_000, "max_ns": 155_000_000}
+    data.series[1] = [replace(r, **slow, silent_from_ns=r.start_ns + 200_000_000) for r in data.series[1]]
+    assert dips.dips_of(Recorded(data, data.trials[0])) == []
+
+
 def _waiting(i: int) -> list[dict[str, Any]]:
     slow = {**_OURS, "wait_type": "IO", "wait": "WalSync", "processes": 3.0}
     return [{**_OURS, "processes": 1.0}, slow] if i >= 25 else [{**_OURS, "processes": 4.0}]

@@ -36,10 +36,11 @@ def _judge(e: Observed) -> Finding | None:
     hot = worst["rows_hot_updated"] / updates if updates >= _CHANGES else 1.0
     if dead < _DEAD and hot > _HOT:
         return None
-    fills = dead >= _DEAD
+    fills, is_catalog = dead >= _DEAD, str(worst["table"]).startswith(CATALOG)
+    if is_catalog and not fills:
+        return None
     cost = Share(-drift / 2, 0.0, -drift)
     gain, table = removed(e, cost, 0.0, frees_cpu=True), str(worst["table"])
-    is_catalog = table.startswith(CATALOG)
     facts: dict[str, Argument] = {
         "drop": Quantity(-drift, "share"),
         "table": Name(table),

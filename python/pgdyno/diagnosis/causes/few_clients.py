@@ -16,6 +16,8 @@ from pgdyno.units import Quantity
 
 #: Share of the clients' time on CPUs, and of the CPUs that are idle, from which on the number of clients is the limit.
 _SHARE, _IDLE = 0.3, 0.15
+#: Of the time in which backends could run, the part in which they wait for a CPU.
+_QUEUEING = 0.3
 #: Clients that are proposed, as a multiple of those that there were.
 _MOST = 4
 
@@ -24,7 +26,14 @@ def _judge(e: Observed) -> Finding | None:
     running, p = e.running, e.processors
     if running is None or p is None or not e.is_limited or e.is_idle_on_purpose:
         return None
-    if p.are_full or 1 - p.share < _IDLE or running.mean < _SHARE or p.server < p.client + p.others:
+    # Backends that wait for a CPU while others are idle may not use those: they are bound to some.
+    if (
+        p.are_full
+        or p.queueing > _QUEUEING
+        or 1 - p.share < _IDLE
+        or running.mean < _SHARE
+        or p.server < p.client + p.others
+    ):
         return None
     # A client without a free CPU of its own is no reason to add others, and a limit of the server's CPUs leaves some
     # of the machine's idle.

@@ -92,9 +92,13 @@ def _concurrent(e: Observed, seconds: dict[str, float]) -> Finding | None:
             every += s.seconds
             if seen[n] > 0:
                 ran_s += s.seconds
-                own.append(float(running[n] if counted is None else counted[n]))
-                # A session uses one CPU at most; where there are more sessions than CPUs they share them.
-                whole.append(max(p.cores, float(running[n]) + s.count(runs)) if counted is None else p.cores)
+                if counted is not None and counted[n] > 0:
+                    own.append(float(counted[n]))
+                    whole.append(p.cores)
+                else:
+                    # A session uses one CPU at most; where there are more sessions than CPUs they share them.
+                    own.append(float(running[n]))
+                    whole.append(max(p.cores, float(running[n]) + s.count(runs)))
     used = ratio(own, whole)
     if used is None:
         return None

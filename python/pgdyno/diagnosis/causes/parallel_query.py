@@ -18,19 +18,21 @@ _OVERHEAD = (
 )  # fmt: skip
 _GATHER = "IPC:ExecuteGather"
 WAITS = (*_OVERHEAD, _GATHER)
-#: Share of the clients' time from which on it matters; time of a transaction, in ns, that workers can hardly shorten.
-_SHARE, _SHORT_NS = 0.1, 50e6
+#: Share of the clients' time from which on it matters; time of a transaction, in ns, that workers can hardly shorten;
+#: part of the waits that is the start and end of workers.
+_SHARE, _SHORT_NS, _STARTS = 0.1, 50e6, 0.25
 
 
 def is_pointless(e: Observed) -> bool:
     """Return True if parallel workers take time and cannot raise the throughput.
 
-    Either transactions are short, so that the start of a worker is much of them, or clients have all CPUs busy already.
+    Either transactions are short and the start of workers is much of them, or clients have all CPUs busy already.
     """
-    cost, p = e.waiting(*WAITS), e.processors
-    if cost is None or cost.mean < _SHARE:
+    whole, starts, p = e.waiting(*WAITS), e.waiting(*_OVERHEAD), e.processors
+    if whole is None or starts is None or whole.mean < _SHARE:
         return False
-    return 0 < e.latency_ns < _SHORT_NS or (p is not None and p.are_full and e.clients >= p.cores)
+    is_short = 0 < e.latency_ns < _SHORT_NS and starts.mean >= _STARTS * whole.mean
+    return is_short or (p is not None and p.are_full and e.clients >= p.cores)
 
 
 def _judge(e: Observed) -> Finding | None:

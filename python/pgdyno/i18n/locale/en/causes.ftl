@@ -42,8 +42,8 @@ about-data-io-seen = Wait events of data files (DataFileRead, DataFileWrite, Aio
 about-data-io-cost = The share of the clients' time in these waits.
 
 about-foreign-command = A session that does not belong to the load runs commands beside it: VACUUM FULL, CREATE INDEX, ANALYZE, COPY, a base backup, a report. They take CPU, I/O and locks from the clients, and write WAL.
-about-foreign-command-seen = pg_stat_activity shows the commands of other sessions with each look at the waits, ten times a second. Reported from 3% of the throughput with an interval above zero. A command that runs all the time has nothing to be compared with: it is reported from 5% of the running sessions where the CPUs are full.
-about-foreign-command-cost = Throughput of the samples with the command, compared with that of the others in the same trial, in proportion to the time that it ran. Of a command that runs all the time: its share of the sessions that run.
+about-foreign-command-seen = pg_stat_activity shows the commands of other sessions with each look at the waits, ten times a second. Reported from 3% of the throughput with an interval above zero. Where the throughput shows nothing and the CPUs are full: from 3% of the CPUs, or from 5% of the running sessions where the CPU use of other sessions is not counted.
+about-foreign-command-cost = Throughput of the samples with the command, compared with that of the others in the same trial, in proportion to the time that it ran. Where that shows nothing: the share of the CPUs that other sessions used while it ran, times the part of the time in which it ran.
 
 about-foreign-lock = A session that does not belong to the load holds a lock (LOCK TABLE, DDL, a long transaction), and clients queue behind it.
 about-foreign-lock-seen = pg_blocking_pids names the lock holder once a second while clients wait. Reported from 2% of the clients' time.

@@ -42,8 +42,8 @@ about-data-io-seen = 数据文件的等待事件（DataFileRead、DataFileWrite�
 about-data-io-cost = 这些等待占客户端时间的份额。
 
 about-foreign-command = 不属于负载的会话同时执行命令：VACUUM FULL、CREATE INDEX、ANALYZE、COPY、基础备份、报表查询。它们占用 CPU、I/O 和锁，并写 WAL。
-about-foreign-command-seen = 每次观察等待时（每秒十次）从 pg_stat_activity 读取其他会话的命令。损失达吞吐量的 3% 且区间在零以上时报告。一直运行的命令没有可比的时段：CPU 占满且其占运行会话的 5% 以上时报告。
-about-foreign-command-cost = 将同一试验中有该命令的样本的吞吐量与其余样本比较，按其运行时间的比例计。一直运行的命令：其在运行会话中的份额。
+about-foreign-command-seen = 每次观察等待时（每秒十次）从 pg_stat_activity 读取其他会话的命令。损失达吞吐量的 3% 且区间在零以上时报告。吞吐量看不出差别而 CPU 占满时：占 CPU 的 3% 以上时报告；没有统计其他会话的 CPU 用量时，为运行会话的 5%。
+about-foreign-command-cost = 将同一试验中有该命令的样本的吞吐量与其余样本比较，按其运行时间的比例计。吞吐量看不出差别时：命令运行期间其他会话所用 CPU 的份额，乘以其运行时间的比例。
 
 about-foreign-lock = 不属于负载的会话持有锁（LOCK TABLE、DDL、长事务），客户端排在其后。
 about-foreign-lock-seen = 有客户端等待时，每秒用 pg_blocking_pids 找出持锁会话。占客户端时间的 2% 起报告。

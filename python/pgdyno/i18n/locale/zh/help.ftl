@@ -88,6 +88,7 @@ option-scale = tpcb 数据集的比例因子；1 对应 100,000 个账户。
 option-load-scale = 比例因子（tpcb：1 对应 100,000 个账户）；或所有表的总行数，以百万计（pk、feed）。
 option-drill-scale = 背景负载的比例因子（每个 100,000 个账户），或仓库数。
 option-run-workload = 要运行的负载，例如 read-only。默认：实验的全部负载。
+option-plan-workload = 要运行的负载，例如 read-only。默认：实验的全部负载。
 option-clients = 客户端连接数，例如 1,8,64。默认：由实验决定。
 option-explain-clients = 只显示 N 个客户端的配置。
 option-explain-verify = 测量所提出的措施：每项在一台私有服务器上，与没有该措施的服务器轮流进行。不会改动被测的服务器。
