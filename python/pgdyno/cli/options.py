@@ -155,7 +155,7 @@ UntilSteady = Annotated[
         rich_help_panel=MEASURING,
     ),
 ]
-AtMost = Annotated[
+LongestTrial = Annotated[
     float | None,
     typer.Option(
         "--at-most",

@@ -65,7 +65,7 @@ class RunRequest:
     hot_set: options.HotSet = None
     duration: options.Duration = None
     until_steady: options.UntilSteady = False
-    at_most: options.AtMost = None
+    at_most: options.LongestTrial = None
     warmup: options.WarmUp = None
     repetitions: options.Repetitions = None
     set_: options.Set = None

@@ -32,19 +32,21 @@ def test_what_cannot_be_read_is_none() -> None:
     assert processes.cpu_ns(ended.pid) is None
 
 
+def _counts(source: processes_source.Processes) -> dict[str, float]:
+    return {str(row["kind"]): float(row["processes"]) for row in source.rows(1.0)}
+
+
 def test_sessions_of_others_are_told_apart() -> None:
     """This process stands for the server, and its children for backends."""
     children = [subprocess.Popen([sys.executable, "-c", BURN + "input()"], stdin=-1) for _ in range(2)]
     try:
         alone = processes_source.Processes(os.getpid())
         apart = processes_source.Processes(os.getpid(), others=lambda: {children[0].pid})
-        assert OTHER_SESSION not in {row["kind"] for row in alone.rows(1.0)}
-        rows = {row["kind"]: row for row in apart.rows(1.0)}
-        assert rows[OTHER_SESSION]["processes"] == 1
-        # The other child is of the kind that its title tells.
-        assert sum(row["processes"] for kind, row in rows.items() if kind not in (OTHER_SESSION, "pgdyno")) == 1
-        nobody = processes_source.Processes(os.getpid(), others=set)
-        assert {row["kind"]: row for row in nobody.rows(1.0)}[OTHER_SESSION]["processes"] == 0
+        together, told = _counts(alone), _counts(apart)
+        assert OTHER_SESSION not in together and told[OTHER_SESSION] == 1
+        # The rest are of the kind that their titles tell; tests before this one may have left children of their own.
+        assert sum(told.values()) == sum(together.values()) >= 3
+        assert _counts(processes_source.Processes(os.getpid(), others=set))[OTHER_SESSION] == 0
     finally:
         for child in children:
             child.communicate(b"\n")

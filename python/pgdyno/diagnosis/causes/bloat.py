@@ -15,14 +15,23 @@ from pgdyno.units import Quantity, Share
 _CHANGES, _HOT, _DEAD, _DRIFT = 1000, 0.5, 0.5, -0.1
 #: A table of a few rows always has more dead ones than live ones: so many make some dozens of pages.
 _MANY = 5_000
+#: Scans of a table for each transaction, from which on transactions use it.
+_OFTEN = 0.05
 _AUTOVACUUM = {"autovacuum": "on", "autovacuum_naptime": "10s"}
 
 
 def _judge(e: Observed) -> Finding | None:
     # Of an open loop the drift is one of latency.
     drift = 0.0 if e.is_open_loop else e.movement
+    transactions = sum(r.trial.summary.committed for r in e.trials if r.trial.summary)
+
+    def is_used(row: Row) -> bool:
+        # What others delete from a table that no transaction looks at costs the clients nothing.
+        scans = row.get("index_scans")
+        return scans is None or row["seq_scans"] + scans >= _OFTEN * transactions
+
     # Each update and each delete leaves a dead row.
-    rows = [row for row in e.whole("tables") if row["rows_updated"] + row["rows_deleted"] >= _CHANGES]
+    rows = [row for row in e.whole("tables") if row["rows_updated"] + row["rows_deleted"] >= _CHANGES and is_used(row)]
     if not rows or drift > _DRIFT:
         return None
 

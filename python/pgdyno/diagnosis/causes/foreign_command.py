@@ -88,11 +88,14 @@ def _concurrent(e: Observed, seconds: dict[str, float]) -> Finding | None:
         times = [(s.start_ns, s.end_ns) for s in r.client_time]
         seen, running = _sessions(r, times, lambda ran: ran.sessions), _sessions(r, times, lambda ran: ran.running)
         counted = _cpu_of_others(r, times) if r.tells_others_apart else None
+        if counted is not None and not counted[seen > 0].any():
+            # Not that of a base backup's WAL sender, nor of workers alone.
+            counted = None
         for n, s in enumerate(r.client_time):
             every += s.seconds
             if seen[n] > 0:
                 ran_s += s.seconds
-                if counted is not None and counted[n] > 0:
+                if counted is not None:
                     own.append(float(counted[n]))
                     whole.append(p.cores)
                 else:
