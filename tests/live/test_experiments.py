@@ -206,7 +206,7 @@ def test_warm_up_until_steady(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_trial_of_open_length_ends_whole(tmp_path: Path) -> None:
-    """Whether it is steady in time or not, each transaction is counted, and the record says how it ended."""
+    """Count each transaction, steady or not, and record how the trial ended."""
     text = HEAD + "[dataset]\nscale = 1\n[axes]\nclients = [2]\n" + RUN.replace("duration_s = 0.5", "duration_s = 2")
     data = run(tmp_path, text, "--embedded", "--until-steady", "--at-most", "12")
     (trial,) = data.trials

@@ -143,7 +143,7 @@ def _sleeping_trigger(server: Server) -> Iterator[None]:
 
 
 def _synced(server: Server) -> AbstractContextManager[Any]:
-    """What is loaded is written to the disk until the clients connect, not later."""
+    """Write the loaded data to the disk before the clients connect, so that nothing of it is written later."""
 
     def act(server: Server, end: threading.Event) -> None:
         clients = "select 1 from pg_stat_activity where application_name = 'pgdyno' and backend_type = 'client backend'"

@@ -326,7 +326,7 @@ class Run(Strict):
 
     protocol: Protocol = "prepared"
     duration_s: Annotated[float, Field(ge=0.1, le=10_000_000, allow_inf_nan=False)] = 60.0
-    #: Each trial goes on until its throughput is steady, at most so long; absent: it ends after duration_s.
+    #: Longest measurement of a trial that continues until its throughput is steady; absent: it ends after duration_s.
     duration_limit_s: Annotated[float, Field(ge=0.1, le=10_000_000, allow_inf_nan=False)] | None = None
     #: Seconds before the measurement; "steady": until the throughput has no trend any more.
     warmup_s: Literal["steady"] | Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)] = 5.0

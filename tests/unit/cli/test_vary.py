@@ -1,4 +1,4 @@
-"""What `--vary` chooses where an experiment is reduced to a comparison."""
+"""Options that `--vary` chooses when it reduces an experiment to a comparison."""
 
 from __future__ import annotations
 
