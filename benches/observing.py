@@ -33,7 +33,7 @@ NAMES = (
     "locked table", "open transaction", "small work_mem", "synchronous standby", "data on the disk",
     "tiny wal_buffers", "advisory lock", "VACUUM FULL of another table", "queries of another session",
     "foreign key without an index", "primary key dropped", "setting changed", "sleeping trigger", "frozen backends",
-    "heavy queries", "checkpoints on a slow disk",
+    "heavy queries", "checkpoints on a slow disk", "slow application",
 )  # fmt: skip
 #: Of an observed server a heavy statement is part of its work: what is limited by it, and which it is.
 OTHERWISE = {"queries of another session": ("server-cpu", "generate_series")}
@@ -97,7 +97,7 @@ def main() -> None:
     if args.cost:
         cost(args.cost)
         return
-    by_name = {i.name: i for i in causes.EVERY}
+    by_name = {i.name: i for i in (*causes.EVERY, *causes.OBSERVED)}
     results: list[dict[str, Any]] = []
     right = made = alarms = 0
     print("| made | cause | place | findings |\n|---|---|---|---|")
@@ -122,8 +122,9 @@ def main() -> None:
             alarms += any(f["confidence"] == "high" and f["kind"] != "limit" for f in findings)
         shown = [f"{f['cause']} {f['cost']['mean']:.0%} {f['confidence']}" for f in findings[:4]]
         print(f"| {name} | {cause or '(none)'} | {place or 'no'} | {', '.join(shown) or '–'} |", flush=True)
-        results.append({"made": name, "cause": cause, "place": place, "answer": found["answer"],
-                        "findings": [[f["cause"], f["cost"]["mean"], f["sentence"]] for f in findings]})  # fmt: skip
+        kept = [{"cause": f["cause"], "cost": round(f["cost"]["mean"], 2), "confidence": f["confidence"]}
+                for f in findings[:3]]  # fmt: skip
+        results.append({"made": name, "cause": cause, "place": place, "findings": kept})
         if args.json:
             args.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(f"\n{right} of {made} causes are first; {alarms} of the calm servers have a finding with high confidence")

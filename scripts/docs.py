@@ -42,6 +42,7 @@ from rich.console import Console  # noqa: E402
 from tests.support import synthetic  # noqa: E402
 
 REFERENCE = ROOT / "docs" / "reference"
+PACKAGE = ROOT / "python" / "pgdyno"
 #: Most characters of a line of the guide.
 WIDTH = 120
 BIN = Path(sys.executable).parent
@@ -111,6 +112,21 @@ def sampled() -> str:
     return "\n".join(out)
 
 
+def limits() -> str:
+    """Return the table of all thresholds, by cause."""
+    source = (PACKAGE / "diagnosis" / "thresholds.py").read_text(encoding="utf-8")
+    intro = (ast.get_docstring(ast.parse(source)) or "").split("\n\n")
+    out = ["# Thresholds", "", "Written by `make docs` from `pgdyno/diagnosis/thresholds.py`.", ""]
+    out += [intro[1].partition(" docs/reference/")[0], ""]
+    for match in re.finditer(r'^class (\w+):\n    """(.+)"""\n((?:.*\n)*?)(?=\n\nclass |\Z)', source, re.MULTILINE):
+        out += [f"## {match[1]}", "", match[2], "", "| threshold | value | meaning |", "|---|---|---|"]
+        for comment, name, value in re.findall(r"((?:^    #: .*\n)+)    (\w+) = (.*)", match[3], re.MULTILINE):
+            meaning = " ".join(line.strip().removeprefix("#: ") for line in comment.splitlines())
+            out.append(f"| {name} | {value} | {meaning} |")
+        out.append("")
+    return "\n".join(out)
+
+
 #: Each knows those before it, as far as it needs them.
 CRATES = ("base", "record", "script", "wire", "engine", "load", "tpcc", "ledger", "relay", "py")
 
@@ -142,6 +158,7 @@ def files() -> dict[Path, str]:
         REFERENCE / "command-line.md": command_line(),
         REFERENCE / "experiment.schema.json": schema(),
         REFERENCE / "samples.md": sampled(),
+        REFERENCE / "thresholds.md": limits(),
         ROOT / "CONTRIBUTING.md": contributing(),
         **pages.cause_pages(),
         **pages.error_pages(),

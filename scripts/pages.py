@@ -21,6 +21,8 @@ PACKAGE = ROOT / "python" / "pgdyno"
 GUIDE = ROOT / "docs" / "guide" / "causes"
 #: Written by `benches/causes.py --json`.
 VALIDATED = ROOT / "benches" / "results" / "causes.json"
+#: The same of servers under a load that is not pgdyno's.
+OBSERVED = ROOT / "benches" / "results" / "observed.json"
 _WIDTH = 118
 #: Headings and sentences of the pages that no program prints.
 _TEXTS = {
@@ -35,6 +37,8 @@ _TEXTS = {
         "made": "made", "first": "named first", "also": "then", "none": "nothing", "not": "instead of",
         "page": "`benches/causes.py` makes the cause on a real server and notes what is named first. "
         "One round on two cores:",
+        "observed": "`benches/observing.py` makes the cause under the load of pgbench, observes the server for 16 s, "
+        "and notes what is named first. One round on two cores:",
         "how": "How \"{name}\" is made ({clients}, {seconds:g} s)", "clients": "{n} clients", "client": "1 client",
         "tpcc": "TPC-C with {n} warehouses",
         "never": "It is not made by the bench: what it names is what no rule explains.",
@@ -61,6 +65,8 @@ _TEXTS = {
         "try": "如何处理", "validated": "如何验证",
         "made": "注入", "first": "首先指出", "also": "其次", "none": "无", "not": "而不是",
         "page": "`benches/causes.py` 在真实服务器上制造该原因，并记录首先被指出的原因。双核机器，一轮：",
+        "observed": "`benches/observing.py` 在 pgbench 的负载下制造该原因，观察服务器 16 秒，"
+        "并记录首先被指出的原因。双核机器，一轮：",
         "how": "“{name}”的注入方法（{clients}，{seconds:g} 秒）", "clients": "{n} 个客户端", "client": "1 个客户端",
         "tpcc": "{n} 个仓库的 TPC-C",
         "never": "基准不制造它：它指的是没有规则能解释的情况。",
@@ -187,10 +193,14 @@ def _page(cause: Cause, results: list[dict[str, Any]], lang: str) -> str:
         f"## {t['try']}", "", *[_item(shown(texts[i])) for i in remedies], "", f"## {t['validated']}", "",
     ]  # fmt: skip
     own = [r for r in results if r["cause"] == cause.name]
+    how = "page"
+    if not own:
+        how = "observed"
+        own = [r for r in json.loads(OBSERVED.read_text(encoding="utf-8")) if r["cause"] == cause.name]
     if not own:
         return "\n".join([*out, t["never"], ""])
-    out += [_paragraph(t["page"]), "", *_table(own, lang), ""]
-    every = {i.name: i for i in (*injections.EVERY, *injections.LONG)}
+    out += [_paragraph(t[how]), "", *_table(own, lang), ""]
+    every = {i.name: i for i in (*injections.EVERY, *injections.LONG, *injections.OBSERVED)}
     for r in own:
         out += _made(every[r["made"]], lang)
     return "\n".join(out).rstrip() + "\n"

@@ -50,6 +50,8 @@ OTHER_SESSION = "other session"
 class WaitStatements:
     """Statement of our clients, without constants, in a wait; `processes` is their mean number.
 
+    Of an observed server, an empty wait is a CPU, and Client:ClientRead follows a statement within a transaction.
+
     200 characters of a statement are read; a longer one ends in ⋯.
 
     Of more than 20 sessions that wait, or belong to others, about 20 are read at a look, in turn, and counted for all.

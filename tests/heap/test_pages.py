@@ -15,8 +15,8 @@ from pgdyno import _core
 
 from tests.heap import reference
 from tests.heap.reference import PAGE
-from tests.support import versions
-from tests.support.server import DEBIAN_15, Server
+from tests.support.server import Server
+from tests.support.versions import folder_of
 
 KINDS = st.one_of(st.sampled_from(["int4", "int8", "float8", "text"]), st.integers(1, 300).map(str))
 
@@ -130,17 +130,7 @@ SERVERS = [*(pytest.param(n, marks=pytest.mark.slow) for n in (14, 15, 16, 17)),
 
 @pytest.fixture(scope="module", params=SERVERS)
 def any_server(request: pytest.FixtureRequest) -> Iterator[Server]:
-    major = request.param
-    folder = None
-    if major == 15:
-        folder = DEBIAN_15
-        if not folder.exists():
-            pytest.skip("PostgreSQL 15 is not installed")
-    elif major != 18:
-        folder = versions.programs(major)
-        if folder is None:
-            pytest.skip(f"PostgreSQL {major} cannot be fetched")
-    with Server(bin_folder=folder, conf="shared_buffers=512MB\nmaintenance_work_mem=256MB") as s:
+    with Server(bin_folder=folder_of(request.param), conf="shared_buffers=512MB\nmaintenance_work_mem=256MB") as s:
         yield s
 
 

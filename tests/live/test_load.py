@@ -20,22 +20,13 @@ from pgdyno.cluster.binaries import wheel_folder
 from pgdyno.load.direct import SCHEMA, STAGING
 from pgdyno.load.plan import RESERVE
 
-from tests.support import versions
 from tests.support.cli import PGDYNO, Result, environment, pgdyno
-from tests.support.server import DEBIAN_15, Server
+from tests.support.server import Server
 from tests.support.tells import tells
+from tests.support.versions import folder_of
 from tests.support.waiting import wait_until
 
 CONTENT = "select count(*), sum(hashtextextended(t::text, 0)) from {} t"
-
-
-def folder_of(major: int) -> Path | None:
-    if major == 15 and not DEBIAN_15.exists():
-        pytest.skip("PostgreSQL 15 is not installed")
-    folder = {15: DEBIAN_15, 18: None}.get(major) if major in (15, 18) else versions.programs(major)
-    if folder is None and major != 18:
-        pytest.skip(f"PostgreSQL {major} cannot be fetched")
-    return folder
 
 
 def stopped(**options: Any) -> Server:

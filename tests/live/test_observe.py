@@ -20,13 +20,14 @@ from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.store import reading
 
 from tests.support import observed
-from tests.support.causes import EVERY
+from tests.support.causes import EVERY, OBSERVED
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.folders import reachable
 from tests.support.pgbouncer import PGBOUNCER, pgbouncer
 from tests.support.schemas import target_of
-from tests.support.server import DEBIAN_15, Server
+from tests.support.server import Server
 from tests.support.tells import tells
+from tests.support.versions import folder_of
 from tests.support.waiting import wait_until
 
 #: About a millisecond, so that it is seen at work.
@@ -162,9 +163,10 @@ def test_functions_of_the_database_owner_are_not_called_through_a_pooler(trustin
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (DEBIAN_15 / "postgres").exists(), reason="needs PostgreSQL 15")
-def test_it_observes_older_versions(tmp_path: Path) -> None:
-    with Server(bin_folder=DEBIAN_15, hba="host all all 127.0.0.1/32 trust\n") as s, _working(s, tmp_path, 15):
+@pytest.mark.parametrize("major", [14, 15, 16, 17])
+def test_it_observes_older_versions(major: int, tmp_path: Path) -> None:
+    folder = folder_of(major)
+    with Server(bin_folder=folder, hba="host all all 127.0.0.1/32 trust\n") as s, _working(s, tmp_path, 15):
         done = pgdyno("observe", "--target", s.conninfo(), "--for", "5", "--runs", tmp_path / "runs", "--json")
     assert done.code == 0, done.err
     assert done.json["busy_sessions"] > 0 and done.json["statements"] and done.json["tps"] > 10
@@ -273,10 +275,13 @@ def test_mistakes_are_said(tmp_path: Path, options: tuple[str, ...], words: str)
 
 @pytest.mark.slow
 @pytest.mark.alone
-@pytest.mark.parametrize("name", ["slow commits", "hot row", "locked table", "small work_mem", "heavy queries"])
+@pytest.mark.parametrize(
+    "name", ["slow commits", "hot row", "locked table", "small work_mem", "heavy queries", "slow application"]
+)
 def test_the_cause_comes_first_under_a_foreign_load(name: str, tmp_path: Path) -> None:
-    (made,) = [i for i in EVERY if i.name == name]
+    (made,) = [i for i in (*EVERY, *OBSERVED) if i.name == name]
     if why := made.why_not() or observed.why_not():
         pytest.skip(why)
     found = observed.observed(made, tmp_path, 10.0)
     assert [f["cause"] for f in found["findings"]][:1] == [made.cause], found
+    assert made.says in found["findings"][0]["sentence"]

@@ -21,8 +21,8 @@ from pgdyno.replication.cluster import ReplicatedCluster
 
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.folders import reachable
-from tests.support.server import DEBIAN_15
 from tests.support.tells import tells
+from tests.support.versions import folder_of
 from tests.support.waiting import wait_until
 
 Maker = Callable[..., Path]
@@ -316,9 +316,7 @@ def test_a_creation_that_is_killed_is_finished(base: Path) -> None:
 
 @pytest.mark.slow
 def test_an_older_version(make: Maker) -> None:
-    if not (DEBIAN_15 / "postgres").exists():
-        pytest.skip("apt-get install postgresql-15")
-    folder = make("--pg-bin", DEBIAN_15, "--sync", "FIRST 1 (node1, node2, node3)")
+    folder = make("--pg-bin", folder_of(15), "--sync", "FIRST 1 (node1, node2, node3)")
     assert pgdyno("cluster", "switchover", folder).code == 0
     ReplicatedCluster(folder).primary.kill()
     assert pgdyno("cluster", "failover", folder, "--force").code == 0

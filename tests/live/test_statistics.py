@@ -14,7 +14,8 @@ from pgdyno.load.statistics import array, handed_over
 from pgdyno.stream.stream import RunStream
 
 from tests.live.test_load import direct, stopped
-from tests.support.server import DEBIAN_15, Server
+from tests.support.server import Server
+from tests.support.versions import folder_of
 
 #: Rows that ANALYZE looks at of each table.
 SAMPLE = 30_000
@@ -108,9 +109,7 @@ def test_they_are_what_analyze_finds(dataset: Dataset, options: tuple[Any, ...])
 )
 def test_elsewhere_analyze_finds_them(version: int, locale: str, options: tuple[Any, ...]) -> None:
     """On old versions; of partitions; where texts do not stand in the order of their bytes."""
-    if version == 15 and not DEBIAN_15.exists():
-        pytest.skip("PostgreSQL 15 is not installed")
-    server = stopped(bin_folder=DEBIAN_15 if version == 15 else None, initdb=(f"--locale={locale}",))
+    server = stopped(bin_folder=folder_of(version), initdb=(f"--locale={locale}",))
     try:
         done = direct(server, "tpcc", "--warehouses", 2, *options)
         assert done.code == 0, done.err

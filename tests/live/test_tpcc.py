@@ -19,8 +19,9 @@ from pgdyno.tpcc.conditions import CONSISTENCY, POPULATION, checked
 
 from tests.live.test_load import check, direct, stopped
 from tests.support.cli import PGDYNO, environment, pgdyno
-from tests.support.server import DEBIAN_15, Server
+from tests.support.server import Server
 from tests.support.tells import tells
+from tests.support.versions import folder_of
 
 TABLES = ("item", "warehouse", "district", "customer", "history", "orders", "new_order", "order_line", "stock")
 CONTENT = "select count(*), sum(hashtextextended(t::text, 0)) from tpcc_{} t"
@@ -65,9 +66,7 @@ def loaded(server: Server) -> Iterator[str]:
     [(18, "C"), pytest.param(15, "C", marks=pytest.mark.slow), pytest.param(18, "C.UTF-8", marks=pytest.mark.slow)],
 )
 def test_files_written_directly_hold_what_copy_loads(loaded: str, version: int, locale: str) -> None:
-    if version == 15 and not DEBIAN_15.exists():
-        pytest.skip("PostgreSQL 15 is not installed")
-    s = stopped(bin_folder=DEBIAN_15 if version == 15 else None, initdb=(f"--locale={locale}",))
+    s = stopped(bin_folder=folder_of(version), initdb=(f"--locale={locale}",))
     try:
         done = direct(s, "tpcc", "--warehouses", 2)
         assert done.code == 0 and re.search(r"^checked in [\d.]+ s", done.out, re.MULTILINE), done.err
@@ -426,8 +425,7 @@ def test_what_was_acknowledged_survives_lost_connections(server: Server, databas
 
 @pytest.mark.slow
 def test_versions_beside_each_other(tmp_path: Path) -> None:
-    if not DEBIAN_15.exists():
-        pytest.skip("PostgreSQL 15 is not installed")
+    folder_of(15)
     found = run(tmp_path, axes='version = ["15", "18"]', more='order = "written"')
     assert [t["plan"]["varied"]["version"] for t in trials(tmp_path)] == ["15", "18"]
     assert len(found["checks"]) == 2 * 12 and all(c["holds"] for c in found["checks"])

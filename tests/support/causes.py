@@ -530,6 +530,15 @@ EVERY = (
 )  # fmt: skip
 
 
+#: Of servers whose load is not pgdyno's.
+OBSERVED = (
+    Injected(
+        "slow application", "idle-in-transaction",
+        "\\set id random(1, 1000) + 1000 * :client_id\nBEGIN;\nUPDATE t SET v = v + 1 WHERE id = :id;\n\\sleep 3 ms\n"
+        "SELECT v FROM t WHERE id = :id;\nEND;\n", _filled(20_000), "synchronous_commit=off\nautovacuum=off\n",
+        says="UPDATE t",
+    ),
+)  # fmt: skip
 #: What takes minutes: for the bench alone.
 LONG = (
     Injected(

@@ -10,6 +10,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+#: Standard deviation of a normal distribution divided by its median absolute deviation.
+MAD = 1.4826
+
 
 @dataclass(frozen=True)
 class Estimate:

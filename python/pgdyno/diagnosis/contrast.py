@@ -18,19 +18,10 @@ from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.diagnosis import foreign
 from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Array, Recorded, Row, Stretch, mean_over
+from pgdyno.diagnosis.thresholds import Contrast
 from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.units import Quantity, Unit
 
-#: A sample belongs to the slow stretches, or to the others, if this part of it does; one between them to neither.
-_MOSTLY = 0.8
-#: Correlation of neighbours above which samples say nothing of it.
-_MOST_ALIKE = 0.95
-#: Samples of either kind that a series needs.
-FEWEST = 3
-#: Of the series that are named, the part that chance would name (Benjamini-Hochberg).
-FALSE_DISCOVERIES = 0.05
-#: A rise counts from this part of the usual level on, and of the clients' time or of a processor from this share on.
-_RISE, _SHARE = 0.25, 0.05
 #: Processes that ended within a sample, of whatever kind.
 _ENDED = "ended"
 #: Parts of the evidence that a sentence names.
@@ -81,12 +72,15 @@ def separators(r: Recorded, slow: Sequence[Stretch]) -> list[Separator]:
     if not times:
         return []
     parts = np.array([_covered(time, slow) / (time[1] - time[0]) for time in times])
-    inside, outside = parts >= _MOSTLY, parts <= 1 - _MOSTLY
-    if min(inside.sum(), outside.sum()) < FEWEST:
+    inside, outside = parts >= Contrast.WITHIN, parts <= 1 - Contrast.WITHIN
+    if min(inside.sum(), outside.sum()) < Contrast.FEWEST:
         return []
     tested = [s for x in every_series(r, times) if (s := _tested(x, inside, outside)) is not None]
     tested.sort(key=lambda s: s.p)
-    last = max((n for n, s in enumerate(tested, 1) if s.p <= FALSE_DISCOVERIES * n / len(tested)), default=0)
+    last = max(
+        (n for n, s in enumerate(tested, 1) if s.p <= Contrast.FALSE_DISCOVERIES * n / len(tested)),
+        default=0,
+    )
     return sorted((s for s in tested[:last] if _rises(s)), key=_rank)
 
 
@@ -118,7 +112,7 @@ def _rank(s: Separator) -> tuple[int, float]:
 
 
 def _rises(s: Separator) -> bool:
-    return s.slow - s.usual >= max(s.series.least, _RISE * abs(s.usual))
+    return s.slow - s.usual >= max(s.series.least, Contrast.RISE * abs(s.usual))
 
 
 def _covered(time: Stretch, stretches: Sequence[Stretch]) -> int:
@@ -129,7 +123,7 @@ def _tested(series: Series, inside: NDArray[np.bool_], outside: NDArray[np.bool_
     """Welch's t test, one-sided, with the residuals' autocorrelation time; None: too few samples, or no change."""
     known = np.isfinite(series.values)
     a, b = series.values[inside & known], series.values[outside & known]
-    if min(len(a), len(b)) < FEWEST:
+    if min(len(a), len(b)) < Contrast.FEWEST:
         return None
     slow, usual = float(a.mean()), float(b.mean())
     if slow == usual:
@@ -156,7 +150,7 @@ def _time_of_neighbours(residuals: Array) -> float:
     if n < 8 or squares <= 0:
         return 1.0
     alike = float(residuals[1:] @ residuals[:-1]) / squares
-    alike = min(_MOST_ALIKE, max(0.0, (n * alike + 2) / (n - 5)))
+    alike = min(Contrast.MOST_ALIKE, max(0.0, (n * alike + 2) / (n - 5)))
     return (1 + alike) / (1 - alike)
 
 
@@ -181,7 +175,7 @@ def every_series(r: Recorded, times: Sequence[Stretch]) -> Iterator[Series]:
     waits = [row for row in waits if row["state"] != "idle"]
     for name, rows in _by(waits, lambda row: f"{row['wait_type']} {row['wait']}").items():
         found = _over(times, rows, lambda row: row["processes"] / clients, r.rows("waits"))
-        yield Series("wait", name, "share", found, _SHARE)
+        yield Series("wait", name, "share", found, Contrast.SHARE)
     others = [row for row in r.rows("waits") if not row["ours"] and row["kind"] != "client backend"]
     others = [row for row in others if row["wait_type"] != "Activity"]
     for name, rows in _by(others, lambda row: str(row["kind"])).items():
@@ -220,7 +214,7 @@ def _commands(r: Recorded, times: Sequence[Stretch]) -> Iterator[Series]:
 #: Source, column, id, unit, and the smallest rise, of series that have one row a sample, or one a device.
 _NAMED: tuple[tuple[str, str, str, Unit, float], ...] = (
     ("machine", "cpu_steal", "steal", "two", 0.1),
-    ("machine", "pressure_memory_full", "memory-pressure", "share", _SHARE),
+    ("machine", "pressure_memory_full", "memory-pressure", "share", Contrast.SHARE),
     ("devices", "read_bytes_per_s", "device-read", "bytes/s", 1e6),
     ("devices", "write_bytes_per_s", "device-write", "bytes/s", 1e6),
     ("devices", "read_await_ns", "device-read-await", "ns", 1e5),
@@ -238,7 +232,7 @@ _NAMED: tuple[tuple[str, str, str, Unit, float], ...] = (
     ("counters", "deadlocks_per_s", "deadlocks", "/s", 0.1),
     ("counters", "connections", "connections", "two", 1.0),
     ("network", "round_trip_ns", "round-trip", "ns", 1e5),
-    ("quota", "throttled", "throttled", "share", _SHARE),
+    ("quota", "throttled", "throttled", "share", Contrast.SHARE),
     ("snapshots", "oldest_transactions", "snapshot-age", "count", 1000.0),
     ("standbys", "replay_bytes", "standby-lag", "bytes", 1e6),
 )  # fmt: skip

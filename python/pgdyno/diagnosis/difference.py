@@ -10,10 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.thresholds import Difference
 from pgdyno.units import Share, Unit
 
-#: A change that is told: of the transaction's time in A; of what it uses.
-_SHARE, _USE = 0.05, 0.1
 #: So many are told.
 _MOST = 3
 
@@ -59,12 +58,10 @@ _USES: dict[str, tuple[Unit, Callable[[Observed], float | None]]] = {
     "temporary": ("bytes", lambda e: e.per_transaction("temp_bytes_per_s")),
 }
 _PAGE = 8192
-#: Of a transaction: what the server writes for itself is less.
-_LEAST_BYTES = 64
 
 
 def _writes_wal(e: Observed) -> bool:
-    return (e.per_transaction("wal_bytes_per_s") or 0.0) >= _LEAST_BYTES
+    return (e.per_transaction("wal_bytes_per_s") or 0.0) >= Difference.BYTES
 
 
 def whole_pages_share(e: Observed) -> float | None:
@@ -101,7 +98,7 @@ def moved(a: Observed, b: Observed) -> list[Moved]:
             continue
         x, y = one.mean * a.latency_ns, other.mean * b.latency_ns
         error = math.hypot((one.high - one.low) / 2 * a.latency_ns, (other.high - other.low) / 2 * b.latency_ns)
-        if abs(y - x) > max(error, _SHARE * a.latency_ns):
+        if abs(y - x) > max(error, Difference.SHARE * a.latency_ns):
             found.append(Moved(name, x, y))
     return sorted(found, key=lambda m: -abs(m.change_ns))[:_MOST]
 
@@ -111,8 +108,8 @@ def used(a: Observed, b: Observed) -> list[Used]:
     found = []
     for what, (unit, of) in _USES.items():
         x, y = of(a), of(b)
-        if x is None or y is None or max(x, y) < (_LEAST_BYTES if unit == "bytes" else 0.01):
+        if x is None or y is None or max(x, y) < (Difference.BYTES if unit == "bytes" else 0.01):
             continue
-        if abs(y - x) > _USE * max(x, y):
+        if abs(y - x) > Difference.USE * max(x, y):
             found.append(Used(what, unit, x, y))
     return found

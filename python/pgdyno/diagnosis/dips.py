@@ -9,35 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pgdyno.analysis.spread import MAD
 from pgdyno.diagnosis import foreign
 from pgdyno.diagnosis.causes.checkpoint_full_pages import checkpoint_spans
 from pgdyno.diagnosis.causes.row_locks import is_foreign
 from pgdyno.diagnosis.recorded import Array, Recorded
+from pgdyno.diagnosis.thresholds import Dips, Freezes
 from pgdyno.message import Message, Name, message
 from pgdyno.model import IntervalRow
 
-#: Intervals that tell what is usual.
-_FEWEST = 10
-#: A dip is below this part of the median around it, by so many robust deviations, for so long.
-_BELOW, _SIGMAS, _SHORTEST_S = 0.7, 5.0, 0.5
-#: Or next to nothing, however noisy it is around, where so many transactions would have been committed.
-_NOTHING, _EXPECTED = 0.1, 20.0
-#: A freeze: no client gets an answer for this many usual latencies and seconds, and the interval lacks this part of
-#: what would have been committed in that time, and of its own throughput.
-_LATENCIES, _FREEZE_S, _ALL_CLIENTS, _LACKS = 20.0, 0.1, 0.5, 0.05
-#: Or this many times the usual 99th percentile, if that is more.
-_SLOWEST = 3.0
-#: Robust deviations: fewer than without the slow transaction that shows it.
-_FREEZE_SIGMAS = 3.0
-#: Intervals that the median is taken of. A stall that is longer than half of them is seen by the whole trial's median.
-_AROUND = 61
 #: Sources that are sampled together begin within this time.
 _SAMPLE_NS = 100_000_000
 _BACKEND = "client backend"
-#: Of the normal distribution: the standard deviation by the median absolute deviation.
-_MAD = 1.4826
-#: Of our clients' time in a dip, the part that makes a wait its reason.
-_MOSTLY = 0.5
 
 
 @dataclass(frozen=True)
@@ -61,21 +44,24 @@ class Dip:
 def dips_of(r: Recorded) -> list[Dip]:
     """Return the dips in order of time. Of few intervals they are those in which no client got an answer."""
     rows = r.intervals
-    are_few = len(rows) < _FEWEST
+    are_few = len(rows) < Dips.FEWEST_INTERVALS
     if are_few and not any(x.silent_ns for x in rows):
         return []
     tps = np.array([x.committed / ((x.end_ns - x.start_ns) / 1e9) for x in rows])
     is_frozen = any(x.silent_ns for x in rows) and bool(_silent(rows).any())
-    if not is_frozen and tps.min() >= (max(_BELOW, _NOTHING) if not _is_long(rows).any() else 1 - _LACKS) * tps.max():
+    if (
+        not is_frozen
+        and tps.min() >= (max(Dips.BELOW, Dips.NOTHING) if not _is_long(rows).any() else 1 - Freezes.LACKS) * tps.max()
+    ):
         # No interval can be a dip: what lies around it is at most the greatest.
         return []
-    half = min(_AROUND, len(tps)) // 2
+    half = min(Dips.AROUND_INTERVALS, len(tps)) // 2
     around = np.array([np.median(tps[max(0, i - half) : i + half + 1]) for i in range(len(tps))])
     if not r.rate_changes:
         around = np.maximum(around, np.median(tps))
-    spread = _MAD * float(np.median(np.abs(tps - around)))
+    spread = MAD * float(np.median(np.abs(tps - around)))
     frozen = _frozen(rows, tps, around, spread)
-    low = (tps < np.minimum(_BELOW * around, around - _SIGMAS * spread)) | (tps < _NOTHING * around)
+    low = (tps < np.minimum(Dips.BELOW * around, around - Dips.SIGMAS * spread)) | (tps < Dips.NOTHING * around)
     low = frozen > 0 if are_few else low | (frozen > 0)
     found, i = [], 0
     while i < len(rows):
@@ -91,7 +77,7 @@ def dips_of(r: Recorded) -> list[Dip]:
         lacks = max(0.0 if are_few else lacks, min(1.0, _silence(rows[i : j + 1], frozen[i : j + 1]) / length))
         dip = Dip(rows[i].start_ns, rows[j].end_ns, lacks, longest)
         expected = float(around[i : j + 1].mean()) * dip.seconds
-        if (dip.seconds >= _SHORTEST_S or dip.frozen_ns) and expected >= _EXPECTED:
+        if (dip.seconds >= Dips.SHORTEST_S or dip.frozen_ns) and expected >= Dips.EXPECTED_COMMITS:
             found.append(dip)
         i = j + 1
     return found
@@ -100,7 +86,7 @@ def dips_of(r: Recorded) -> list[Dip]:
 def _is_long(rows: Sequence[IntervalRow]) -> NDArray[np.bool_]:
     """Return, for each interval, if its slowest transaction took many times the usual."""
     usual = float(np.median([x.p50_ns for x in rows]))
-    limit = max(_LATENCIES * usual, _FREEZE_S * 1e9)
+    limit = max(Freezes.LATENCIES * usual, Freezes.SHORTEST_S * 1e9)
     return np.array([x.max_ns >= limit for x in rows], dtype=np.bool_)
 
 
@@ -113,8 +99,8 @@ def _frozen(rows: Sequence[IntervalRow], tps: Array, around: Array, spread: floa
     lengths = np.array([x.end_ns - x.start_ns for x in rows], dtype=float)
     longest = np.array([x.max_ns for x in rows], dtype=float)
     lacks = np.maximum(0.0, 1 - tps / np.maximum(around, 1e-9))
-    is_short_of = (lacks >= _LACKS) & (tps < around - _FREEZE_SIGMAS * spread)
-    held = lacks * lengths >= _ALL_CLIENTS * np.minimum(longest, lengths)
+    is_short_of = (lacks >= Freezes.LACKS) & (tps < around - Freezes.SIGMAS * spread)
+    held = lacks * lengths >= Freezes.ALL_CLIENTS * np.minimum(longest, lengths)
     # What several workers record has no silence in common if their longest ones differ: the other way finds it.
     return np.maximum(np.where(_is_long(rows) & is_short_of & held, longest, 0.0), _silent(rows))
 
@@ -124,7 +110,7 @@ def _silence(rows: Sequence[IntervalRow], frozen: Array) -> float:
     spans = sorted(
         (max(x.silent_from_ns, rows[0].start_ns), min(x.silent_from_ns + x.silent_ns, rows[-1].end_ns))
         for x, longest in zip(rows, frozen, strict=True)
-        if longest and x.silent_ns >= _FREEZE_S * 1e9
+        if longest and x.silent_ns >= Freezes.SHORTEST_S * 1e9
     )
     total, until = 0, 0
     for start, end in spans:
@@ -137,7 +123,7 @@ def _silent(rows: Sequence[IntervalRow]) -> Array:
     """Return, for each interval, the longest freeze in it, as the engine has recorded it; 0: none."""
     usual, slow = (float(np.median([getattr(x, name) for x in rows])) for name in ("p50_ns", "p99_ns"))
     # A slow script of several is silence, too, where few clients run it: it is as usual as the fast one.
-    limit = max(_LATENCIES * usual, _SLOWEST * slow, _FREEZE_S * 1e9)
+    limit = max(Freezes.LATENCIES * usual, Freezes.P99 * slow, Freezes.SHORTEST_S * 1e9)
     found = np.zeros(len(rows))
     for x in rows:
         if x.silent_ns >= limit:
@@ -202,7 +188,7 @@ def _commands(r: Recorded, dip: Dip) -> list[str]:
     left = max(1e-9, r.seconds - dip.seconds)
     return [
         c for c, seconds in within.items()
-        if seconds >= _MOSTLY * dip.seconds and outside[c] / left < _MOSTLY * seconds / dip.seconds
+        if seconds >= Dips.WAIT * dip.seconds and outside[c] / left < Dips.WAIT * seconds / dip.seconds
     ]  # fmt: skip
 
 
@@ -226,10 +212,10 @@ def _waited_for(r: Recorded, dip: Dip) -> str:
             name = "" if running else f"{row['wait_type']} {row['wait']}"
             into[name] = into.get(name, 0.0) + float(row["processes"])
     wait = max((n for n in within if n), key=lambda n: within[n], default="")
-    if not wait or within[wait] < _MOSTLY * sum(within.values()):
+    if not wait or within[wait] < Dips.WAIT * sum(within.values()):
         return ""
     usual = outside.get(wait, 0.0) / (sum(outside.values()) or 1.0)
-    return wait if usual < _MOSTLY * within[wait] / sum(within.values()) else ""
+    return wait if usual < Dips.WAIT * within[wait] / sum(within.values()) else ""
 
 
 def _compared(r: Recorded, source: str, column: str, dip: Dip, **where: str) -> tuple[float, float] | None:

@@ -10,12 +10,9 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes import every_cause
 from pgdyno.diagnosis.finding import Confidence, Finding, Kind, MissingColumnError, NotJudged
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.thresholds import Ranking
 
 _WORTH = {Confidence.HIGH: 1.0, Confidence.MEDIUM: 0.6, Confidence.LOW: 0.25}
-#: A trouble of this size is said before what every server comes to in the end.
-_TROUBLE = 0.05
-#: A finding that tells when throughput was low gives way to one that tells why, and costs this part of it or more.
-_TELLS_WHY = 0.5
 
 
 @dataclass(frozen=True)
@@ -75,7 +72,8 @@ def _without_redundant(findings: Sequence[Finding], generic: Collection[str]) ->
     def is_accounted_for(f: Finding) -> bool:
         # Costs that are bounds by reasoning have half of the bound as their mean.
         return any(
-            t.cost.high >= _TELLS_WHY * f.cost.mean and _WORTH[t.confidence] >= _WORTH[f.confidence] for t in troubles
+            t.cost.high >= Ranking.TELLS_WHY * f.cost.mean and _WORTH[t.confidence] >= _WORTH[f.confidence]
+            for t in troubles
         )
 
     left = [f for f in findings if f.cause in generic and not is_accounted_for(f)]
@@ -91,5 +89,5 @@ def _largest(findings: Sequence[Finding]) -> Finding | None:
 
 def _rank(f: Finding) -> tuple[int, float]:
     size = f.cost.mean if math.isfinite(f.cost.mean) else 0.0
-    first = f.kind is Kind.TROUBLE and size >= _TROUBLE and f.confidence is not Confidence.LOW
+    first = f.kind is Kind.TROUBLE and size >= Ranking.AVOIDABLE_FIRST and f.confidence is not Confidence.LOW
     return (0 if first else 1, -size * _WORTH[f.confidence])

@@ -18,7 +18,8 @@ from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
 from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.finding import CauseName, Confidence, Fact, Finding, Kind
-from pgdyno.diagnosis.recorded import FEWEST, SAMPLE_NS, Recorded, Row, Wait, is_outside, ratio, runs
+from pgdyno.diagnosis.recorded import SAMPLE_NS, Recorded, Row, Wait, is_outside, ratio, runs
+from pgdyno.diagnosis.thresholds import Cpus, Samples
 from pgdyno.message import Message
 from pgdyno.model import Caveat, Event, TrialRecord, TrialSummary
 from pgdyno.store.manifest import Manifest
@@ -27,11 +28,6 @@ from pgdyno.units import Share
 
 #: A statement that ends a transaction.
 _COMMIT = re.compile(r"\s*(?:commit|end)\b", re.IGNORECASE)
-#: The part of a sample that may be disturbed, for the sample to show the usual throughput.
-_UNDISTURBED = 0.2
-#: Of the processors: the part that is as good as all; of a backend's time, that in which it waits for one, where so
-#: much is busy: a scheduler may put backends in a queue beside an idle processor.
-_FULL, _QUEUEING, _BUSY = 0.9, 0.5, 0.6
 
 
 @dataclass(frozen=True)
@@ -58,7 +54,7 @@ class Processors:
     @property
     def are_full(self) -> bool:
         """There is nothing left to speak of, or who could run waits."""
-        return self.share > _FULL or (self.queueing > _QUEUEING and self.share > _BUSY)
+        return self.share > Cpus.FULL or (self.queueing > Cpus.QUEUEING and self.share > Cpus.BUSY)
 
 
 class Observed:
@@ -449,7 +445,7 @@ class Observed:
                     own.append(max(0.0, used(row, kinds)))
                     whole.append(row["cores"])
         found = ratio(own, whole)
-        if found is None or len(own) < FEWEST:
+        if found is None or len(own) < Samples.FEWEST:
             return Share(mean, 0.0, 1.0)
         return Share(mean, max(0.0, mean + found.low - found.mean), min(1.0, mean + found.high - found.mean))
 
@@ -501,11 +497,11 @@ def loss(trials: Sequence[Sequence[tuple[float, float]]]) -> Share | None:
     anyway is thus not attributed to events at the end of a trial. The error accounts for the autocorrelation of
     neighbouring samples. None means that there are too few samples of either kind, or that no trial has both.
     """
-    trials = [t for t in trials if len(t) >= FEWEST]
+    trials = [t for t in trials if len(t) >= Samples.FEWEST]
     tps = np.array([x for t in trials for x, _ in t], dtype=float)
     noisy = np.array([d for t in trials for _, d in t], dtype=float)
     # A level that was never seen is no level to compare with.
-    if noisy.sum() < FEWEST or (noisy <= _UNDISTURBED).sum() < FEWEST:
+    if noisy.sum() < Samples.FEWEST or (noisy <= Samples.UNDISTURBED).sum() < Samples.FEWEST:
         return None
     columns = [noisy]
     begin = 0
@@ -517,7 +513,7 @@ def loss(trials: Sequence[Sequence[tuple[float, float]]]) -> Share | None:
         begin += len(t)
     x = np.column_stack(columns)
     freedom = len(tps) - x.shape[1]
-    if freedom < FEWEST or np.linalg.matrix_rank(x) < x.shape[1]:
+    if freedom < Samples.FEWEST or np.linalg.matrix_rank(x) < x.shape[1]:
         return None
     inverse = np.linalg.inv(x.T @ x)
     fitted = inverse @ x.T @ tps

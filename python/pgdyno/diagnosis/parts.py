@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pgdyno.diagnosis.causes import data_io, wal_flush, wal_insert
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Wait, is_outside, runs
+from pgdyno.diagnosis.thresholds import Ranking
 from pgdyno.units import Share
 
-#: Share of the busy time below which a part is ruled out as what limits a server.
-NEGLIGIBLE = 0.05
 #: Of n sightings none of which shows something, its share is below 3 / n with 95% confidence (rule of three).
 _NONE_OF = 3.0
 _TEMPORARY = ("IO:BufFileRead", "IO:BufFileWrite", "IO:BufFileTruncate")
@@ -48,7 +47,7 @@ class Part:
     @property
     def is_ruled_out(self) -> bool:
         """Return True if it takes less than a twentieth of the busy time, with 95% confidence."""
-        return self.share.high < NEGLIGIBLE
+        return self.share.high < Ranking.RULED_OUT
 
 
 def parts(e: Observed) -> list[Part]:
@@ -105,6 +104,8 @@ def statements(e: Observed, most: int = 10) -> list[BusyStatement]:
     """Return the statements that take most of the busy time within the server, as sampled."""
     seen: dict[str, dict[str, float]] = {}
     for row in e.whole("wait_statements"):
+        if row["wait_type"] == "Client":
+            continue
         wait = f"{row['wait_type']}:{row['wait']}" if row["wait_type"] else ""
         own = seen.setdefault(str(row["statement"]), {})
         length = (row["end_ns"] - row["start_ns"]) / 1e9

@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from pgdyno.diagnosis.thresholds import Ranking
 from pgdyno.message import Message, Name, message
 from pgdyno.units import Quantity
 
 if TYPE_CHECKING:
     from pgdyno.diagnosis.observed import Observed
 
-#: Share of the statements' time from which on a function is named.
-_NESTED = 0.2
-#: Share of a transaction's time from which on a statement of several is named.
-_SLOWEST = 0.3
 #: Characters of a statement that are shown.
 _STATEMENT = 80
 _COLUMNS = re.compile(r"^select\b.*?\bfrom\b", re.IGNORECASE)
@@ -39,7 +36,7 @@ def nested(e: Observed) -> Message | None:
     if not e.functions:
         return None
     name, share, ms = e.functions[0]
-    if share < _NESTED:
+    if share < Ranking.FUNCTION_NAMED:
         return None
     return message("nested", name=Name(name), share=Quantity(share, "share"), each=Quantity(ms * 1e6, "ns"))
 
@@ -47,7 +44,7 @@ def nested(e: Observed) -> Message | None:
 def slowest(e: Observed) -> Message | None:
     """Return the statement that takes most of a transaction's time, or None if no one stands out."""
     statement, share = e.slowest_statement
-    if share < _SLOWEST:
+    if share < Ranking.STATEMENT_NAMED:
         return None
     return message("slowest", statement=Name(shortened(statement)), share=Quantity(share, "share"))
 

@@ -15,21 +15,14 @@ from numpy.typing import NDArray
 from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
 from pgdyno.diagnosis.finding import MissingColumnError
+from pgdyno.diagnosis.thresholds import Samples
 from pgdyno.model import Event, IntervalRow, TrialRecord
 from pgdyno.samples import OTHER_SESSION
 from pgdyno.store.reading import RunData
 from pgdyno.units import Share
 
-#: Of a sample, the part that must lie within the measurement.
-_WITHIN = 0.5
 #: Sources that are sampled together begin within this time.
 SAMPLE_NS = 100_000_000
-#: Of the clients' time: less that the kernel has seen on processors, and PostgreSQL has not, is none.
-_HIDDEN = 0.02
-#: Busy sessions, below which an interval of an observed server is quiet.
-_QUIET = 0.02
-#: Samples that tell how far they lie apart.
-FEWEST = 4
 Array = NDArray[np.float64]
 #: Start and end, in nanoseconds since the load began.
 Stretch = tuple[int, int]
@@ -154,7 +147,7 @@ class Recorded:
         start, end, (first, last) = row.get("start_ns"), row.get("end_ns"), self.window
         if start is None or end is None:
             return True
-        return bool(end > start and min(end, last) - max(start, first) >= _WITHIN * (end - start))
+        return bool(end > start and min(end, last) - max(start, first) >= Samples.WITHIN * (end - start))
 
     @cached_property
     def events(self) -> list[Event]:
@@ -203,7 +196,7 @@ class Recorded:
         whole, told, outside = (sum(s.seconds * s.count(of) for s in time) for of in (_all, runs, is_outside))
         mean = sum(own) / len(own) / clients
         # What lies within the noise of ten looks a second is no difference.
-        if not outside or mean * whole - told < _HIDDEN * whole:
+        if not outside or mean * whole - told < Samples.HIDDEN * whole:
             return time
         seen = {row["start_ns"] // SAMPLE_NS: n / clients for row, n in zip(backends, own, strict=True)}
         return [s.with_hidden(seen.get(s.start_ns // SAMPLE_NS, mean)) for s in time]
@@ -251,7 +244,8 @@ def at_one_load(rows: Sequence[IntervalRow]) -> list[IntervalRow]:
     return [
         replace(r, committed=round(commits[n] / around[n] * lengths[n] * mean / busy[n]))
         for n, r in enumerate(rows)
-        if busy[n] >= max(_QUIET, mean / 20) and busy_ns[n] / lengths[n] >= max(_QUIET, mean / 20)
+        if busy[n] >= max(Samples.QUIET_SESSIONS, mean / 20)
+        and busy_ns[n] / lengths[n] >= max(Samples.QUIET_SESSIONS, mean / 20)
     ]
 
 
@@ -301,7 +295,7 @@ def ratio(own: Sequence[float], whole: Sequence[float]) -> Share | None:
     if len(a) == 0 or b.sum() <= 0:
         return None
     mean = float(a.sum() / b.sum())
-    if len(a) < FEWEST:
+    if len(a) < Samples.FEWEST:
         return Share(mean, 0.0, 1.0)
     errors = (a - mean * b) / b.mean()
     n = max(2.0, len(a) / autocorrelation_time(errors))

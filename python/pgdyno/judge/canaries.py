@@ -6,13 +6,13 @@ import math
 import statistics
 from dataclasses import dataclass
 
+from pgdyno.analysis.spread import MAD
 from pgdyno.store.reading import RunData
 
 #: Figures, and the factor from which on they are another machine's: a CPU's speed hardly varies, a disk's does.
 FIGURES = {"cpu_ns": 1.10, "sync_ns": 2.0, "loopback_ns": 2.0}
 #: Robust deviations of the trials that are usual.
 _SIGMAS = 5.0
-_MAD = 1.4826
 #: Trials of which the usual spread is known.
 _FEWEST = 4
 #: Trials whose canaries are read, about.
@@ -37,7 +37,7 @@ def host_changes(data: RunData) -> list[HostChange]:
             continue
         middle = statistics.median(math.log(v) for _, v in values)
         off = [abs(math.log(v) - middle) for _, v in values]
-        spread = _MAD * statistics.median(off) if len(values) >= _FEWEST else 0.0
+        spread = MAD * statistics.median(off) if len(values) >= _FEWEST else 0.0
         limit = max(math.log(factor), _SIGMAS * spread)
         changed = [(n, math.log(v) - middle) for (n, v), o in zip(values, off, strict=True) if o > limit]
         if changed:

@@ -117,9 +117,7 @@ def test_a_drill_under_another_workload(cluster: Path, tmp_path: Path, workload:
 @pytest.mark.slow
 @pytest.mark.parametrize("major", [14, 16, 17])
 def test_other_versions_keep_their_promise_and_go_back(major: int, tmp_path: Path) -> None:
-    found = versions.programs(major)
-    if found is None:
-        pytest.skip(f"PostgreSQL {major} can neither be found nor fetched")
+    found = versions.folder_of(major)
     with reachable() as base:
         folder = base / "c"
         words = ("--standbys", 2, "--sync", "ANY 1 (*)", "--archive", "--pg-bin", found, "--set", "shared_buffers=32MB")

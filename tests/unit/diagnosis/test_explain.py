@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from pgdyno import i18n, samples
 from pgdyno.analysis.compare import Comparison, Verdict
 from pgdyno.cli import as_json
 from pgdyno.collect.sources.sessions import without_literals
-from pgdyno.diagnosis import difference, dips, explain
+from pgdyno.diagnosis import difference, dips, explain, thresholds
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes import every_cause, missing_index, throttled_storage
 from pgdyno.diagnosis.causes.data_io import from_device
@@ -47,7 +48,7 @@ def test_every_cause_has_its_formula_and_its_injection() -> None:
     assert len(named) == len(set(named)) >= 18
     text = (ROOT / "docs" / "math.md").read_text()
     assert [n for n in named if f"`{n}`" not in text] == []
-    injected = {i.cause for i in causes.EVERY}
+    injected = {i.cause for i in (*causes.EVERY, *causes.OBSERVED)}
     assert set(named) <= injected
     assert injected - set(named) == {""}
     assert len(injected) - 1 >= 12
@@ -166,7 +167,7 @@ def test_a_limit_that_is_kept_by_fractions_of_a_second_is_a_plateau() -> None:
     assert throttled_storage._spread(recorded, 0.4) < 0.02 < throttled_storage._spread(recorded, 1.0)
     rng = np.random.default_rng(7)
     few, many = (rng.normal(150, 40, n) for n in (15, 60))
-    assert min(throttled_storage._spread(few, 0.4), throttled_storage._spread(many, 0.4)) > throttled_storage._FLAT
+    assert min(throttled_storage._spread(few, 0.4), throttled_storage._spread(many, 0.4)) > thresholds.ThrottledStorage.FLAT
 
 
 def test_a_finding_is_written_and_read() -> None:
@@ -992,3 +993,19 @@ def test_a_neighbour_slows_those_who_need_a_processor(tmp_path: Path, waiting: f
     found = RunAnalysis(reading.read(run)).diagnosis.findings
     assert {"noisy-neighbour", "sync-standby"} <= {f.cause for f in found}
     assert found[0].cause == first, [(f.cause, f.cost, f.confidence) for f in found]
+
+
+def test_thresholds_stand_in_one_table() -> None:
+    """Other figures of a cause are constants of nature, or sizes that its actions propose."""
+    others = {"_PAGE", "_MISS_NS", "_MAINTENANCE", "_APART_S", "_MOST_WAL", "_OF_MEMORY", "_WORTH", "_STEP", "_BUFFERS",
+              "_TRIED", "_MOST", "_PROPOSED", "_SWITCH_S", "_IN_MEMORY", "_A_CPU"}  # fmt: skip
+    folder = ROOT / "python" / "pgdyno" / "diagnosis" / "causes"
+    found = set()
+    for path in folder.glob("*.py"):
+        for line in path.read_text().splitlines():
+            match = re.match(r"(_?[A-Z][A-Z_]*(?:, _?[A-Z][A-Z_]*)*) = \(?-?\d", line)
+            found |= set(match[1].split(", ")) if match else set()
+    assert found == others
+    named = {name.replace("_", "") for name in (c.name.replace("-", "") for c in every_cause())}
+    groups = {n.lower() for n, x in vars(thresholds).items() if isinstance(x, type)}
+    assert groups - named == {"cpus", "samples", "ranking", "dips", "freezes", "contrast", "difference"}

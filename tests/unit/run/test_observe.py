@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pgdyno.diagnosis import parts
+from pgdyno.diagnosis import parts, thresholds
 from pgdyno.diagnosis.finding import Confidence
 from pgdyno.diagnosis.recorded import at_one_load
 from pgdyno.model import IntervalRow
@@ -102,7 +102,7 @@ def test_parts_are_all_of_the_busy_time(tmp_path: Path, seed: int) -> None:
     for p in found:
         assert p.share.mean == pytest.approx(true[p.name] / whole, abs=1e-6)
         assert p.share.low <= p.share.mean <= p.share.high
-        assert not (p.is_ruled_out and true[p.name] / whole >= parts.NEGLIGIBLE)
+        assert not (p.is_ruled_out and true[p.name] / whole >= thresholds.Ranking.RULED_OUT)
         # What was never seen may still be there, by the rule of three.
         assert p.share.high > 0
 

@@ -31,22 +31,24 @@ from (
          coalesce(state, '') as state, coalesce(wait_event_type, '') as wait_type, coalesce(wait_event, '') as wait,
          coalesce(backend_type in ('client backend', 'walsender') and not coalesce({ours}, false)
                   and state <> 'idle' and query !~* '^\s*start_replication', false) as other,
-         coalesce({ours} and state = 'active' and {waits}, false) as waits,
+         coalesce({ours} and {waits}, false) as waits,
          pid % $2::int = $3::int as is_read
   from pg_stat_get_activity(null)
   where pid <> pg_backend_pid() and coalesce(application_name, '') <> 'pgdyno admin') a
 group by 1, 2, 3, 4, 5, 6, 7, 8"""
 #: A run's clients, by their name; of the others it is not asked what they run.
 _CLIENTS = {
-    "ours": "application_name = $1 and backend_type = 'client backend'", "waits": "wait_event_type <> 'Client'",
+    "ours": "application_name = $1 and backend_type = 'client backend'",
+    "waits": "state = 'active' and wait_event_type <> 'Client'",
 }  # fmt: skip
 #: An observed server's sessions: those of its database at their work. Maintenance, dumps, and sessions that hold a
 #: transaction open without doing anything are what disturbs it. The name is asked for, so that both have parameters.
+#: What an application does between two statements is its own time: it is told by the statement before.
 _SESSIONS = {
     "ours": "backend_type = 'client backend' and datid = (select oid from pg_database where datname = "
     f"current_database()) and query !~* '{MAINTENANCE}' and application_name not in ($1, 'pg_dump', 'pg_restore') "
     "and not (state like 'idle in transaction%' and state_change < clock_timestamp() - interval '1 s')",
-    "waits": "wait_event_type is distinct from 'Client'",
+    "waits": "(state = 'active' and wait_event_type is distinct from 'Client' or state like 'idle in transaction%')",
 }  # fmt: skip
 _PREPARED = b"pgdyno_waits"
 #: An answer is waited for in pieces: a connection that was closed meanwhile is seen.

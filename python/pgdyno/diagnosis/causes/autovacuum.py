@@ -7,10 +7,10 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.thresholds import Autovacuum
 from pgdyno.message import Message, Name, message
 from pgdyno.units import Quantity
 
-_LOSS, _WORKING = 0.03, 0.02
 #: PostgreSQL's defaults, which settings that are more eager go back to; and a calmer cost delay.
 _DEFAULTS = {
     "autovacuum_vacuum_cost_delay": "2ms", "autovacuum_vacuum_threshold": "50", "autovacuum_naptime": "1min",
@@ -30,9 +30,9 @@ def _judge(e: Observed) -> Finding | None:
     cpu = e.mean("processes", "cpu", kind=kind) or 0.0
     p = e.processors
     taken = cpu / p.cores if p is not None and p.are_full else 0.0
-    sure = cost is not None and cost.low > 0 and cost.mean >= _LOSS
+    sure = cost is not None and cost.low > 0 and cost.mean >= Autovacuum.LOSS
     if not sure:
-        if taken < 2 * _WORKING:
+        if taken < 2 * Autovacuum.WORKING:
             return None
         # It works all the time, or its dips are lost in the noise: what it takes of full processors is missing.
         cost = e.cpu_share(taken, lambda _, kinds: kinds.get(kind, 0.0))

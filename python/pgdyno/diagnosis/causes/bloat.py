@@ -8,15 +8,11 @@ from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Row
+from pgdyno.diagnosis.thresholds import Bloat
 from pgdyno.message import Argument, Name, message
 from pgdyno.samples import CATALOG
 from pgdyno.units import Quantity, Share
 
-_CHANGES, _HOT, _DEAD, _DRIFT = 1000, 0.5, 0.5, -0.1
-#: A table of a few rows always has more dead ones than live ones: so many make some dozens of pages.
-_MANY = 5_000
-#: Scans of a table for each transaction, from which on transactions use it.
-_OFTEN = 0.05
 _AUTOVACUUM = {"autovacuum": "on", "autovacuum_naptime": "10s"}
 
 
@@ -28,24 +24,26 @@ def _judge(e: Observed) -> Finding | None:
     def is_used(row: Row) -> bool:
         # What others delete from a table that no transaction looks at costs the clients nothing.
         scans = row.get("index_scans")
-        return scans is None or row["seq_scans"] + scans >= _OFTEN * transactions
+        return scans is None or row["seq_scans"] + scans >= Bloat.SCANS * transactions
 
     # Each update and each delete leaves a dead row.
-    rows = [row for row in e.whole("tables") if row["rows_updated"] + row["rows_deleted"] >= _CHANGES and is_used(row)]
-    if not rows or drift > _DRIFT:
+    rows = [
+        row for row in e.whole("tables") if row["rows_updated"] + row["rows_deleted"] >= Bloat.CHANGES and is_used(row)
+    ]
+    if not rows or drift > Bloat.DRIFT:
         return None
 
     def fill(row: Row) -> float:
-        return float(row["dead_rows"] / max(1.0, row["rows"])) if row["dead_rows"] >= _MANY else 0.0
+        return float(row["dead_rows"] / max(1.0, row["rows"])) if row["dead_rows"] >= Bloat.DEAD_ROWS else 0.0
 
     # Where none fills: the one with most updates off their pages.
     worst = max(rows, key=lambda row: (fill(row), row["rows_updated"] - row["rows_hot_updated"]))
     updates, dead = worst["rows_updated"], fill(worst)
     # Of a table from which rows are deleted updates say nothing.
-    hot = worst["rows_hot_updated"] / updates if updates >= _CHANGES else 1.0
-    if dead < _DEAD and hot > _HOT:
+    hot = worst["rows_hot_updated"] / updates if updates >= Bloat.CHANGES else 1.0
+    if dead < Bloat.DEAD and hot > Bloat.HOT:
         return None
-    fills, is_catalog = dead >= _DEAD, str(worst["table"]).startswith(CATALOG)
+    fills, is_catalog = dead >= Bloat.DEAD, str(worst["table"]).startswith(CATALOG)
     if is_catalog and not fills:
         return None
     cost = Share(-drift / 2, 0.0, -drift)
@@ -55,14 +53,14 @@ def _judge(e: Observed) -> Finding | None:
         "table": Name(table),
         "dead": Quantity(dead, "two"),
     }
-    if is_catalog or updates < _CHANGES:
+    if is_catalog or updates < Bloat.CHANGES:
         sentence = message("bloat-dead", **facts)
     else:
         sentence = message("bloat-fills" if fills else "bloat-not-hot", **facts, hot=Quantity(hot, "share"))
     return e.finding(
         CAUSE, sentence, cost, THROUGHPUT, Confidence.MEDIUM if fills else Confidence.LOW,
         message("bloat-catalog-remedy" if is_catalog else "bloat-remedy"),
-        [Fact("dead-rows-per-live", dead), *([Fact("hot-updates", hot, "%")] if updates >= _CHANGES else [])],
+        [Fact("dead-rows-per-live", dead), *([Fact("hot-updates", hot, "%")] if updates >= Bloat.CHANGES else [])],
         actions=[Action("table-space", gain, "removed", _AUTOVACUUM, [] if is_catalog else _statements(table))],
     )  # fmt: skip
 

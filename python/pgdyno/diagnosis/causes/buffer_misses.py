@@ -7,10 +7,9 @@ from pgdyno.diagnosis.causes.data_io import READS, from_device, larger_buffers, 
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import dominant_share, setting
+from pgdyno.diagnosis.thresholds import BufferMisses
 from pgdyno.message import message
 from pgdyno.units import Quantity, Share
-
-_SHARE, _MISSES, _FROM_DEVICE = 0.04, 0.05, 0.2
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -28,7 +27,11 @@ def _judge(e: Observed) -> Finding | None:
     cost = Share(max(timed, waits.mean), max(waits.low, min(timed, waits.mean)), max(timed, waits.high))
     fresh = from_device(e)
     misses = read / (read + hit)
-    if cost.mean < _SHARE or misses < _MISSES or (fresh is not None and fresh >= _FROM_DEVICE):
+    if (
+        cost.mean < BufferMisses.SHARE
+        or misses < BufferMisses.RATIO
+        or (fresh is not None and fresh >= BufferMisses.FROM_DEVICE)
+    ):
         return None
     source = "buffer-misses-cache" if fresh is not None else "buffer-misses-unknown"
     return e.finding(
@@ -37,7 +40,7 @@ def _judge(e: Observed) -> Finding | None:
             "buffer-misses", misses=Quantity(misses, "share"), of=dominant_share(*e.most_missed), share=cost,
             source=message(source),
         ),
-        cost, CLIENTS_TIME, Confidence.HIGH if misses > 2 * _MISSES else Confidence.MEDIUM,
+        cost, CLIENTS_TIME, Confidence.HIGH if misses > 2 * BufferMisses.RATIO else Confidence.MEDIUM,
         message(
             "buffer-misses-remedy", buffers=setting(e, "shared_buffers"), data=Quantity(e.data_bytes, "bytes"),
             hot=Quantity(e.plan.hot_set, "share"), memory=memory(e),

@@ -12,11 +12,10 @@ from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting, shortened
 from pgdyno.diagnosis.recorded import Recorded
+from pgdyno.diagnosis.thresholds import CheckpointFullPages
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
 
-#: Of the loss, and of WAL that is whole pages.
-_LOSS, _WHOLE = 0.03, 0.3
 _PAGE = 8192
 #: Seconds between checkpoints that are proposed, and bytes of WAL at most.
 _APART_S, _MOST_WAL = 1800, 64 << 30
@@ -42,16 +41,16 @@ def _judge(e: Observed) -> Finding | None:
         (id(r), row["start_ns"]) for r in e.trials for row in r.rows("counters") if _pages(row) > 1.5 * calm + 0.01
     }
     # Where even the calmest times are full of whole pages, there is none to compare with.
-    is_calm = calm * _PAGE < _WHOLE / 2 * wal
+    is_calm = calm * _PAGE < CheckpointFullPages.WAL / 2 * wal
     cost = e.throughput_loss(lambda r, start, _: (id(r), start) in burst) if is_calm else None
     seen = cost is not None
-    if cost is None and whole > _WHOLE and checkpoints:
+    if cost is None and whole > CheckpointFullPages.WAL and checkpoints:
         # Of the time that goes into WAL, the part that is whole pages.
         waits = e.waiting("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite", "LWLock:WALInsert")
         cost = None if waits is None else Share(*(x * whole for x in (waits.mean, waits.low, waits.high)))
-    if cost is None or cost.mean < _LOSS or whole < 0.1:
+    if cost is None or cost.mean < CheckpointFullPages.LOSS or whole < CheckpointFullPages.LEAST_WAL:
         return None
-    sure = seen and cost.low > 0 and whole > _WHOLE
+    sure = seen and cost.low > 0 and whole > CheckpointFullPages.WAL
     what = THROUGHPUT if seen else CLIENTS_TIME
     statement, share = e.most_whole_pages
     by = message("full-pages-by", share=Quantity(share, "share"), statement=Name(shortened(statement)))

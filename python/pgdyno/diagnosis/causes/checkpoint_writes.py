@@ -9,10 +9,9 @@ from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting
+from pgdyno.diagnosis.thresholds import CheckpointWrites
 from pgdyno.message import message
 from pgdyno.units import Quantity
-
-_LOSS = 0.05
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -22,7 +21,7 @@ def _judge(e: Observed) -> Finding | None:
     # Counters are sampled less often.
     source = "waits" if e.has("waits") else "counters"
     cost = e.throughput_loss(lambda r, start, end: any(a < end and b > start for a, b in spans[id(r)]), source)
-    if cost is None or cost.mean < _LOSS or cost.low <= 0:
+    if cost is None or cost.mean < CheckpointWrites.LOSS or cost.low <= 0:
         return None
     pages = e.mean("counters", "checkpoint_buffers_per_s") or 0.0
     written = e.mean("processes", "write_bytes_per_s", kind="checkpointer") or pages * 8192

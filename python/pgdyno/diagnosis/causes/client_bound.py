@@ -6,17 +6,15 @@ from pgdyno.analysis.client import ClientHealth
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.thresholds import ClientBound
 from pgdyno.message import message
 from pgdyno.units import Quantity
-
-#: The part of the clients' time that is outside of the server.
-_OUTSIDE = 0.25
 
 
 def _judge(e: Observed) -> Finding | None:
     outside = e.outside
     summaries = [r.trial.summary for r in e.trials if r.trial.summary]
-    if outside is None or outside.mean < _OUTSIDE or e.is_open_loop or e.is_duet or not summaries:
+    if outside is None or outside.mean < ClientBound.OUTSIDE or e.is_open_loop or e.is_duet or not summaries:
         return None
     healths = [
         ClientHealth(s.client_cpu_share, s.client_delay_share, s.wakeup_p99_ns, s.client_busy_share,
@@ -25,7 +23,7 @@ def _judge(e: Observed) -> Finding | None:
     ]  # fmt: skip
     cpu, delay = (max(getattr(s, n) for s in summaries) for n in ("client_cpu_share", "client_delay_share"))
     busy = max(s.client_busy_share for s in summaries)
-    if not any(h.limits for h in healths) and busy < 0.9:
+    if not any(h.limits for h in healths) and busy < ClientBound.BUSY:
         return None
     p = e.processors
     # On a machine that both share, a full one starves both.

@@ -8,18 +8,17 @@ from pgdyno.diagnosis.causes import cpu_quota
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.thresholds import Connections
 from pgdyno.message import message
 from pgdyno.units import Quantity, Share
 
-#: Clients a core, and the part of the time that backends wait for one.
-_A_CORE, _QUEUEING = 8, 0.7
 #: Clients a core that are proposed; seconds of CPU that a context switch costs at most, with its cache misses.
 _PROPOSED, _SWITCH_S = 4, 5e-6
 
 
 def _judge(e: Observed) -> Finding | None:
     p, running = e.processors, e.running
-    if p is None or running is None or e.clients < _A_CORE * p.cores or p.queueing < _QUEUEING:
+    if p is None or running is None or e.clients < Connections.PER_CPU * p.cores or p.queueing < Connections.QUEUEING:
         return None
     # At a low rate all come at once now and then, and who waits then waits in an idle machine.
     if e.is_idle_on_purpose and not p.are_full:

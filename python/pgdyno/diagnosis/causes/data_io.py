@@ -8,6 +8,7 @@ from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Ki
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import dominant_share, setting
+from pgdyno.diagnosis.thresholds import DataIo
 from pgdyno.message import Message, Name, message
 from pgdyno.units import Quantity, Share
 
@@ -17,9 +18,6 @@ _WRITES = ("IO:DataFileWrite", "IO:DataFileExtend", "IO:DataFileFlush", "IO:Data
 #: All that it is about.
 WAITS = (*READS, *_WRITES)
 _COLUMNS = ("reads_per_s", "writes_per_s", "utilisation", "read_await_ns", "queue")
-_SHARE = 0.1
-#: Of the blocks that were not in shared buffers, the part that the device had to read.
-_FROM_DEVICE = 0.2
 #: Of the memory, the part that shared buffers take at most; what they grow by at least, and at most at a time.
 _OF_MEMORY, _WORTH, _STEP = 0.4, 1.5, 16
 #: CPU time of a page from the page cache, in ns: at most, on a busy machine.
@@ -59,10 +57,10 @@ def larger_buffers(e: Observed, cost: Share, least: float) -> list[Action]:
 
 def _judge(e: Observed) -> Finding | None:
     cost = e.waiting(*READS, *_WRITES)
-    if cost is None or cost.mean < _SHARE:
+    if cost is None or cost.mean < DataIo.SHARE:
         return None
     fresh = from_device(e)
-    if fresh is not None and fresh < _FROM_DEVICE and (e.waiting(*_WRITES) or cost).mean < _SHARE:
+    if fresh is not None and fresh < DataIo.FROM_DEVICE and (e.waiting(*_WRITES) or cost).mean < DataIo.SHARE:
         return None
     missed = e.per_transaction("blocks_read_per_s") or 0.0
     device = e.data_device

@@ -10,14 +10,11 @@ from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Ki
 from pgdyno.diagnosis.gains import more_clients
 from pgdyno.diagnosis.observed import Observed, Processors
 from pgdyno.diagnosis.phrases import nested, slowest
+from pgdyno.diagnosis.thresholds import FewClients
 from pgdyno.message import message
 from pgdyno.model import Caveat
 from pgdyno.units import Quantity
 
-#: Share of the clients' time on CPUs, and of the CPUs that are idle, from which on the number of clients is the limit.
-_SHARE, _IDLE = 0.3, 0.15
-#: Of the time in which backends could run, the part in which they wait for a CPU.
-_QUEUEING = 0.3
 #: Clients that are proposed, as a multiple of those that there were.
 _MOST = 4
 
@@ -29,9 +26,9 @@ def _judge(e: Observed) -> Finding | None:
     # Backends that wait for a CPU while others are idle may not use those: they are bound to some.
     if (
         p.are_full
-        or p.queueing > _QUEUEING
-        or 1 - p.share < _IDLE
-        or running.mean < _SHARE
+        or p.queueing > FewClients.QUEUEING
+        or 1 - p.share < FewClients.IDLE
+        or running.mean < FewClients.SHARE
         or p.server < p.client + p.others
     ):
         return None

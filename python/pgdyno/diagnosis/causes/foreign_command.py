@@ -12,14 +12,11 @@ from pgdyno.diagnosis.finding import CPUS, THROUGHPUT, Confidence, Fact, Finding
 from pgdyno.diagnosis.foreign import Ran
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Array, Recorded, Stretch, mean_over, ratio, runs
+from pgdyno.diagnosis.thresholds import ForeignCommand
 from pgdyno.message import Message, Name, counted, message
 from pgdyno.samples import OTHER_SESSION
 from pgdyno.units import Quantity, Share
 
-_LOSS = 0.03
-#: Of the sessions that run, those of others: below this part they do not matter where the processors are full and what
-#: each uses is not counted.
-_PART = 0.05
 #: Commands that are tried one by one: those that ran longest.
 _TRIED = 8
 
@@ -40,7 +37,7 @@ def _contrasted(e: Observed, seconds: dict[str, float]) -> Finding | None:
     of = {command: found for command in longest if (found := _loss(e, {command})) is not None and found.low > 0}
     # Those that cost something, together; or, of many short ones of which none shows alone, all.
     cost = _loss(e, set(of) or set(seconds))
-    if cost is None or cost.low <= 0 or cost.mean < _LOSS:
+    if cost is None or cost.low <= 0 or cost.mean < ForeignCommand.LOSS:
         return None
     command = max(of, key=lambda c: of[c].mean, default=longest[0])
     others = len(of or seconds) - 1
@@ -107,7 +104,7 @@ def _concurrent(e: Observed, seconds: dict[str, float]) -> Finding | None:
         return None
     # What it takes while it runs, and the part of the time in which it does.
     cost = Share(*(ran_s / every * x for x in (used.mean, used.low, used.high)))
-    least = _LOSS if any(r.tells_others_apart for r in e.trials) else _PART
+    least = ForeignCommand.LOSS if any(r.tells_others_apart for r in e.trials) else ForeignCommand.SESSIONS
     if cost.mean < least or cost.low <= 0:
         return None
     command = max(seconds, key=lambda x: seconds[x])

@@ -6,9 +6,8 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes.row_locks import foreign_seconds, is_foreign
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.thresholds import ForeignLock
 from pgdyno.message import Name, message
-
-_SHARE = 0.02
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -21,7 +20,7 @@ def _judge(e: Observed) -> Finding | None:
         lambda what: what[1] == "Lock",
         within=lambda r, start, end: any(a < end and b > start for a, b in spans[id(r)]),
     )
-    if cost is None or cost.mean < _SHARE:
+    if cost is None or cost.mean < ForeignLock.SHARE:
         return None
     worst = max(rows, key=lambda row: row["by_seconds"])
     held = worst["by_statement"]

@@ -6,13 +6,9 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Recorded
+from pgdyno.diagnosis.thresholds import HeldSnapshot
 from pgdyno.message import message
 from pgdyno.units import Quantity, Share
-
-_OLD, _DEAD = 5.0, 1_000
-#: Seconds. With hot_standby_feedback a standby renews its snapshot every 10 s (wal_receiver_status_interval): what is
-#: younger than two of these is what every standby has.
-_RENEWED = 20.0
 
 
 def _held_throughout(r: Recorded) -> float:
@@ -27,12 +23,12 @@ def _judge(e: Observed) -> Finding | None:
 
     oldest, age = most("oldest_seconds"), most("oldest_transactions")
     dead = max((row["dead_rows"] for row in e.whole("tables")), default=0.0)
-    if dead < _DEAD:
+    if dead < HeldSnapshot.DEAD_ROWS:
         return None
     of_slots = max((_held_throughout(r) for r in e.trials), default=0.0)
     length = max((r.seconds for r in e.trials), default=0.0)
-    is_session = oldest >= max(_OLD, length / 2) and age >= _DEAD
-    is_slot = of_slots >= max(_DEAD, e.tps * max(_RENEWED, length / 2))
+    is_session = oldest >= max(HeldSnapshot.AGE_S, length / 2) and age >= HeldSnapshot.DEAD_ROWS
+    is_slot = of_slots >= max(HeldSnapshot.DEAD_ROWS, e.tps * max(HeldSnapshot.STANDBY_AGE_S, length / 2))
     if not (is_session or is_slot):
         return None
     fell = max(0.0, -e.movement)

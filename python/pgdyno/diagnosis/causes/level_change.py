@@ -11,15 +11,11 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Recorded
+from pgdyno.diagnosis.thresholds import LevelChange
 from pgdyno.message import Message, Text, message
 from pgdyno.model import EventKind
 from pgdyno.units import Quantity, Share
 
-_LOSS = 0.03
-#: A step from which on a change of definitions or settings within the trial matters.
-_SMALL = 0.05
-#: An event belongs to a change that it is this near to.
-_NEAR_NS = 3_000_000_000
 #: Events whose time is not known: they lie between the beginning and the end of the trial.
 _ANYWHERE = (EventKind.SCHEMA_CHANGED, EventKind.SETTING_CHANGED, EventKind.PLAN_CHANGED)
 _DEFINED = (EventKind.SCHEMA_CHANGED, EventKind.SETTING_CHANGED)
@@ -60,7 +56,7 @@ def _change(r: Recorded) -> _Change | None:
     if s is None:
         return None
     if s.regimes is None or s.regimes.change_at_s is None:
-        return _step(r, _SMALL) if any(e.kind in _DEFINED for e in r.events) else None
+        return _step(r, LevelChange.STEP) if any(e.kind in _DEFINED for e in r.events) else None
     if any(d.frozen_ns for d in dips.dips_of(r)):
         # Stretches in which nothing went on are no level.
         return _step(r, SMALLEST)
@@ -85,7 +81,7 @@ def _judge(e: Observed) -> Finding | None:
     if not changes or e.is_open_loop:
         return None
     loss = sum(c.loss for c in changes) / len(e.trials)
-    if loss < _LOSS:
+    if loss < LevelChange.LOSS:
         return None
     worst = max(changes, key=lambda c: c.loss)
     events = _events(worst)
@@ -109,7 +105,7 @@ def _judge(e: Observed) -> Finding | None:
 
 
 def _events(c: _Change) -> list[Text]:
-    near = [e for e in c.recorded.events if not e.at_ns or abs(e.at_ns - c.at_ns) <= _NEAR_NS]
+    near = [e for e in c.recorded.events if not e.at_ns or abs(e.at_ns - c.at_ns) <= LevelChange.NEAR_NS]
     found = [_shown(e.kind, e.text) for kind in _ANYWHERE for e in near if e.kind == kind]
     kinds = dict.fromkeys(str(e.kind) for e in near if e.kind in _NEAR and e.at_ns)
     return [*found, *map(_kind, kinds)]

@@ -13,6 +13,7 @@ from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Row
+from pgdyno.diagnosis.thresholds import MissingIndex
 from pgdyno.message import Name, message
 from pgdyno.samples import CATALOG, CUT
 from pgdyno.units import Quantity, Share
@@ -29,10 +30,6 @@ _PICKS = re.compile(r"\b(?:where|join|limit|fetch|having|merge|distinct\s+on|(?:
 #: Types that a cast to text does not change for an index.
 _TEXT = re.compile(r"text|character varying|character")
 _LAST = re.compile(r'("(?:[^"]|"")*"|[^."]+)$')
-#: Rows that are read and thrown away, for each that is wanted; rows of a table; part of a transaction's time.
-_THROWN, _ROWS, _SHARE = 100, 5_000, 0.1
-#: Scans for each transaction, from which on transactions make them.
-_OFTEN = 0.2
 
 
 def _plain(name: str) -> str:
@@ -54,7 +51,7 @@ def _judge(e: Observed) -> Finding | None:
             thrown = sum(t["seq_rows_read"] for t in table) / scans
         wanted = max(1.0, row["rows"], row["scanned_rows"] if row["rows"] < 0 else 0.0)
         share = e.statement_share(str(row["script"]), int(row["line"]))
-        if thrown >= _ROWS and thrown / wanted >= _THROWN and share >= _SHARE:
+        if thrown >= MissingIndex.ROWS and thrown / wanted >= MissingIndex.THROWN_AWAY and share >= MissingIndex.SHARE:
             found.append((share, row, thrown, wanted))
     if not found:
         return _scanned_tables(e) if e.is_observation else _hidden(e)
@@ -125,11 +122,11 @@ def _hidden(e: Observed) -> Finding | None:
         rows = [t for t in e.whole("tables") if t["table"] == name]
         scans, read = (sum(t[column] for t in rows) for column in ("seq_scans", "seq_rows_read"))
         is_told = re.search(rf"\b{re.escape(_plain(name))}\b", f"{visible} {others}") is not None
-        if is_told or scans < _OFTEN * transactions or read < _ROWS * scans:
+        if is_told or scans < MissingIndex.SCANS * transactions or read < MissingIndex.ROWS * scans:
             continue
         if best is None or read > best[0]:
             best = (read, name, scans / transactions, read / scans)
-    if best is None or running.mean < _SHARE:
+    if best is None or running.mean < MissingIndex.SHARE:
         return None
     _, name, scans, rows_each = best
     # The scans run on a CPU; what else does is not told apart.
@@ -151,11 +148,12 @@ def _scanned_tables(e: Observed) -> Finding | None:
     """Judge the tables of an observed server, whose plans are not known, by their scans."""
     transactions = sum(r.trial.summary.committed for r in e.trials if r.trial.summary)
     running = e.running
-    if not transactions or running is None or running.mean < _SHARE:
+    if not transactions or running is None or running.mean < MissingIndex.SHARE:
         return None
     scanned = [
         t for t in e.whole("tables")
-        if t["seq_scans"] >= _OFTEN * transactions and t["seq_rows_read"] >= _ROWS * t["seq_scans"]
+        if t["seq_scans"] >= MissingIndex.SCANS * transactions
+        and t["seq_rows_read"] >= MissingIndex.ROWS * t["seq_scans"]
         and not str(t["table"]).startswith(CATALOG)
     ]  # fmt: skip
     for table in sorted(scanned, key=lambda t: -float(t["seq_rows_read"])):

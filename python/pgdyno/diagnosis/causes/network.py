@@ -5,16 +5,10 @@ from __future__ import annotations
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, TRANSACTION_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.thresholds import Network
 from pgdyno.message import message
 from pgdyno.model import TrialSummary
 from pgdyno.units import Quantity, Share
-
-#: The part of the clients' time outside of the server, and of a transaction's on the way; below this a round trip is
-#: mostly our own measuring.
-_OUTSIDE, _SHARE, _LEAST_NS = 0.25, 0.2, 300_000
-#: Of messages that are held up on the way: the part of the clients' time, what a round trip takes longer than an empty
-#: query, in all and by how much of that, while the client's threads are not busier than this.
-_HELD_OUTSIDE, _HELD_NS, _HELD_TIMES, _BUSY = 0.5, 1_000_000, 5, 0.5
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -30,7 +24,7 @@ def _judge(e: Observed) -> Finding | None:
 
 def _far(e: Observed, outside: Share, rtt: float, trips: float) -> Finding | None:
     share = min(1.0, rtt * trips / e.latency_ns)
-    if outside.mean < _OUTSIDE or rtt < _LEAST_NS or share < _SHARE:
+    if outside.mean < Network.OUTSIDE or rtt < Network.TRIP_NS or share < Network.SHARE:
         return None
     cost = Share(share, min(share, outside.low), max(share, outside.high))
     return e.finding(
@@ -50,7 +44,12 @@ def _held_up(e: Observed, outside: Share, rtt: float, trips: float, summaries: l
     """Neither distance nor the client explains what passes between two statements."""
     took = outside.mean * e.latency_ns / trips
     busy = max(s.client_cpu_share + s.client_delay_share for s in summaries)
-    if e.is_idle_on_purpose or outside.low < _HELD_OUTSIDE or busy > _BUSY or took < _HELD_NS + _HELD_TIMES * rtt:
+    if (
+        e.is_idle_on_purpose
+        or outside.low < Network.DELAYED_OUTSIDE
+        or busy > Network.DELAYED_CLIENT_BUSY
+        or took < Network.DELAYED_NS + Network.DELAYED_TRIPS * rtt
+    ):
         return None
     return e.finding(
         CAUSE,

@@ -6,12 +6,9 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CPUS, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Row
+from pgdyno.diagnosis.thresholds import NoisyNeighbour
 from pgdyno.message import message
 from pgdyno.units import Quantity
-
-_STEAL, _OTHERS = 0.05, 0.15
-#: Part of the clients' time in which somebody needs a processor. Below it, they wait for something else.
-_NEEDED = 1 / 3
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -19,17 +16,23 @@ def _judge(e: Observed) -> Finding | None:
     if p is None:
         return None
     steal, others = p.steal / p.cores, p.others / p.cores
-    if steal < _STEAL and (others < _OTHERS or not p.are_full or e.is_duet):
+    if steal < NoisyNeighbour.STEAL and (others < NoisyNeighbour.OTHERS or not p.are_full or e.is_duet):
         return None
     # In a duet the other side's server is among the other processes, in its own turns.
-    are_others = others >= _OTHERS and not e.is_duet
+    are_others = others >= NoisyNeighbour.OTHERS and not e.is_duet
     taken = steal + (others if are_others else 0.0)
 
     def used(machine: Row, kinds: dict[str, float]) -> float:
         busy: float = machine["cpu_user"] + machine["cpu_nice"] + machine["cpu_system"]
         return float(machine["cpu_steal"]) + (busy - sum(kinds.values()) if are_others else 0.0)
 
-    who = "neighbour-processes" if steal < _STEAL else "neighbour-both" if are_others else "neighbour-hypervisor"
+    who = (
+        "neighbour-processes"
+        if steal < NoisyNeighbour.STEAL
+        else "neighbour-both"
+        if are_others
+        else "neighbour-hypervisor"
+    )
     return e.finding(
         CAUSE,
         message(
@@ -45,7 +48,7 @@ def _judge(e: Observed) -> Finding | None:
 
 
 def _confidence(e: Observed, steal: float) -> Confidence:
-    if steal < _STEAL and (e.is_observation or _wait_for_something_else(e)):
+    if steal < NoisyNeighbour.STEAL and (e.is_observation or _wait_for_something_else(e)):
         # The other processes may be the application whose work is observed. They slow nobody who does not need a CPU.
         return Confidence.LOW
     return Confidence.HIGH if e.processors is not None and e.processors.are_full else Confidence.LOW
@@ -54,7 +57,7 @@ def _confidence(e: Observed, steal: float) -> Confidence:
 def _wait_for_something_else(e: Observed) -> bool:
     """Return True if clients wait in the server, neither for a processor nor for the client or the network."""
     running, outside = e.running, e.outside
-    return running is not None and outside is not None and running.mean + outside.mean < _NEEDED
+    return running is not None and outside is not None and running.mean + outside.mean < NoisyNeighbour.NEEDED
 
 
 CAUSE = Cause("noisy-neighbour", Kind.TROUBLE, "somebody else on the processors", _judge)

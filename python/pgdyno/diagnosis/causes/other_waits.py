@@ -8,10 +8,10 @@ from pgdyno.diagnosis.causes import data_io, parallel_query, row_locks, wal_flus
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import nested, shortened
+from pgdyno.diagnosis.thresholds import OtherWaits
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity
 
-_SHARE = 0.1
 _SLEEP = "Timeout:PgSleep"
 _TAKEN = {
     w.lower()
@@ -34,7 +34,7 @@ def _judge(e: Observed) -> Finding | None:
     if parallel_query.is_pointless(e):
         left = [w for w in left if w.lower() not in _OF_WORKERS]
     cost = e.waiting(*left) if left else None
-    if cost is None or cost.mean < _SHARE:
+    if cost is None or cost.mean < OtherWaits.SHARE:
         return None
     parts = sorted(((p.mean, w) for w in left if (p := e.waiting(w)) is not None), reverse=True)
     (most, wait), *_ = parts

@@ -8,6 +8,7 @@ from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Ki
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting, shortened
+from pgdyno.diagnosis.thresholds import ParallelQuery
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
 
@@ -18,9 +19,6 @@ _OVERHEAD = (
 )  # fmt: skip
 _GATHER = "IPC:ExecuteGather"
 WAITS = (*_OVERHEAD, _GATHER)
-#: Share of the clients' time from which on it matters; time of a transaction, in ns, that workers can hardly shorten;
-#: part of the waits that is the start and end of workers.
-_SHARE, _SHORT_NS, _STARTS = 0.1, 50e6, 0.25
 
 
 def is_pointless(e: Observed) -> bool:
@@ -29,9 +27,9 @@ def is_pointless(e: Observed) -> bool:
     Either transactions are short and the start of workers is much of them, or clients have all CPUs busy already.
     """
     whole, starts, p = e.waiting(*WAITS), e.waiting(*_OVERHEAD), e.processors
-    if whole is None or starts is None or whole.mean < _SHARE:
+    if whole is None or starts is None or whole.mean < ParallelQuery.SHARE:
         return False
-    is_short = 0 < e.latency_ns < _SHORT_NS and starts.mean >= _STARTS * whole.mean
+    is_short = 0 < e.latency_ns < ParallelQuery.SHORT_NS and starts.mean >= ParallelQuery.STARTS * whole.mean
     return is_short or (p is not None and p.are_full and e.clients >= p.cores)
 
 

@@ -7,13 +7,9 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Finding, Kind
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.thresholds import PlanChanged
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
-
-#: Of a transaction's time; and of throughput, over a trial.
-_SHARE, _DRIFT = 0.05, 0.1
-#: Of both, from which on one goes with the other.
-_FAR = 0.5
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -22,13 +18,14 @@ def _judge(e: Observed) -> Finding | None:
         return None
     worst = max(changed, key=lambda row: e.statement_share(str(row["script"]), int(row["line"])))
     share = e.statement_share(str(worst["script"]), int(worst["line"]))
-    if share < _SHARE:
+    if share < PlanChanged.SHARE:
         return None
     drift = e.movement
     # With the better of the two plans all through, the mean over the trial would lack nothing: half of what throughput
     # moved by, and no more than the statement takes.
     most = min(share, abs(drift))
-    fits = abs(drift) >= _DRIFT and share >= abs(drift) / 2
+    fits = abs(drift) >= PlanChanged.DRIFT and share >= abs(drift) / 2
+    fits = fits or min(share, abs(drift)) >= PlanChanged.TOGETHER
     return e.finding(
         CAUSE,
         message(
@@ -37,7 +34,7 @@ def _judge(e: Observed) -> Finding | None:
             statement=Name(str(worst["statement"])[:100]),
         ),
         Share(most / 2, 0.0, most), THROUGHPUT,
-        Confidence.MEDIUM if fits or (abs(drift) >= _FAR and share >= _FAR) else Confidence.LOW,
+        Confidence.MEDIUM if fits else Confidence.LOW,
         message("plan-changed-remedy"),
         actions=[
             Action("nothing", removed(e, Share(most / 2, 0.0, most), 0.0, frees_cpu=True), "removed", sql=["ANALYZE"])

@@ -11,16 +11,11 @@ from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Ki
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Recorded
+from pgdyno.diagnosis.thresholds import RowLocks
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
 
 WAITS = ("Lock:transactionid", "Lock:tuple")
-_SHARE = 0.05
-#: Of the clients without such a wait, the part that waits for WAL, from which on locks are held for as long as a flush
-#: takes: then they are ranked beside it, and the larger comes first.
-_FLUSHING = 0.5
-#: A second, that are said.
-_DEADLOCKS = 0.05
 
 
 def is_foreign(row: dict[str, Any]) -> bool:
@@ -58,11 +53,15 @@ def _judge(e: Observed) -> Finding | None:
     deadlocks = e.mean("counters", "deadlocks_per_s") or 0.0
     if deadlocks and not e.has_deadlocks:
         deadlocks = 0.0
-    if cost is None or (cost.mean * ours < _SHARE and deadlocks < _DEADLOCKS):
+    if cost is None or (cost.mean * ours < RowLocks.SHARE and deadlocks < RowLocks.DEADLOCKS_PER_S):
         return None
     cost = Share(*(x * ours for x in (cost.mean, cost.low, cost.high)))
     statement, share = most_blocked(e)
-    rate = message("row-locks-deadlocks", rate=Quantity(deadlocks, "factor")) if deadlocks >= _DEADLOCKS else None
+    rate = (
+        message("row-locks-deadlocks", rate=Quantity(deadlocks, "factor"))
+        if deadlocks >= RowLocks.DEADLOCKS_PER_S
+        else None
+    )
     blocked = message("row-locks-statement", share=Quantity(share, "share"), statement=Name(shortened(statement)))
     flushing = _flushing(e, cost)
     return e.finding(
@@ -72,7 +71,7 @@ def _judge(e: Observed) -> Finding | None:
         message("row-locks-remedy-deadlocks" if deadlocks else "row-locks-remedy"),
         [Fact("row-locked", cost.mean * e.clients), Fact("deadlocks", deadlocks, "/s"),
          Fact("flushing", flushing, "%")],
-        kind=Kind.LIMIT if flushing >= _FLUSHING else Kind.TROUBLE,
+        kind=Kind.LIMIT if flushing >= RowLocks.FLUSHING else Kind.TROUBLE,
     )  # fmt: skip
 
 

@@ -8,13 +8,9 @@ from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Ki
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import nested, shortened, slowest
+from pgdyno.diagnosis.thresholds import ServerCpu
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
-
-#: The part of the clients' time that makes it worth a word; without sight of the machine, and with.
-_UNSEEN, _SEEN = 0.6, 0.15
-#: Share of the CPUs from which others are named.
-_TOLD = 0.02
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -22,7 +18,7 @@ def _judge(e: Observed) -> Finding | None:
     if running is None:
         return None
     if p is None:
-        if running.mean < _UNSEEN:
+        if running.mean < ServerCpu.UNSEEN:
             return None
         return e.finding(
             CAUSE,
@@ -30,13 +26,13 @@ def _judge(e: Observed) -> Finding | None:
             running, CLIENTS_TIME, Confidence.MEDIUM,
             message("server-cpu-unseen-remedy"),
         )  # fmt: skip
-    if not p.are_full or running.mean < _SEEN or p.server < p.client + p.others:
+    if not p.are_full or running.mean < ServerCpu.SEEN or p.server < p.client + p.others:
         return None
     mine = message("server-cpu-client", client=Quantity(p.client / p.cores, "share"))
     others = max(0.0, p.share - (p.server + p.client) / p.cores)
     statement, of_running = e.most_waiting(":") if e.is_observation else ("", 0.0)
     most = message("server-cpu-statement", share=Quantity(of_running, "share"), statement=Name(shortened(statement)))
-    rest = message("server-cpu-others", others=Quantity(others, "share")) if others >= _TOLD else None
+    rest = message("server-cpu-others", others=Quantity(others, "share")) if others >= ServerCpu.OTHERS else None
     return e.finding(
         CAUSE,
         message(

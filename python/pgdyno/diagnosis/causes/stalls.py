@@ -6,17 +6,16 @@ from pgdyno.diagnosis import contrast, dips
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.thresholds import Stalls
 from pgdyno.message import Message, message
 from pgdyno.units import Quantity, Share
-
-_LOSS = 0.03
 
 
 def _judge(e: Observed) -> Finding | None:
     found = [(r, d) for r in e.trials for d in dips.dips_of(r)]
     length = sum(r.seconds for r in e.trials)
     loss = sum(d.loss * d.seconds for _, d in found) / length if length else 0.0
-    if loss < _LOSS or e.is_open_loop:
+    if loss < Stalls.LOSS or e.is_open_loop:
         return None
     longest = max((d for _, d in found), key=lambda d: d.seconds)
     evidence = _evidence(e)

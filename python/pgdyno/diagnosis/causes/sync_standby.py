@@ -6,14 +6,13 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting
+from pgdyno.diagnosis.thresholds import SyncStandby
 from pgdyno.message import Name, message
-
-_SHARE = 0.05
 
 
 def _judge(e: Observed) -> Finding | None:
     cost = e.waiting("IPC:SyncRep")
-    if cost is None or cost.mean < _SHARE:
+    if cost is None or cost.mean < SyncStandby.SHARE:
         return None
     lag = max((row["flush_s"] for r in e.trials for row in r.rows("standbys")), default=0.0)
     return e.finding(

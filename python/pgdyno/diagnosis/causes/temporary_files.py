@@ -10,25 +10,24 @@ from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Ki
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting
+from pgdyno.diagnosis.thresholds import TemporaryFiles
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
 
-#: Bytes a transaction that are worth a word, and of its time.
-_BYTES, _SHARE = 100_000, 0.02
 #: Bytes of memory for each byte of a temporary file.
 _IN_MEMORY = 3
 
 
 def _judge(e: Observed) -> Finding | None:
     written = e.per_transaction("temp_bytes_per_s")
-    if not written or written < _BYTES:
+    if not written or written < TemporaryFiles.BYTES:
         return None
     waits = e.waiting("IO:BufFileRead", "IO:BufFileWrite", "IO:BufFileTruncate") or Share(0.0, 0.0, 1.0)
     # Waiting is the smaller part: pages are copied, and sorts go over them several times.
     spilling = [row for row in e.whole("plans") if row["temp_blocks"] > 0]
     share = max((_share_of(e, row) for row in spilling), default=0.0)
     cost = Share(max(waits.mean, share), waits.low, max(waits.high, share))
-    if cost.mean < _SHARE and not spilling:
+    if cost.mean < TemporaryFiles.SHARE and not spilling:
         return None
     statement = Name(str(spilling[0]["statement"])[:80] if spilling else "")
     return e.finding(
@@ -37,7 +36,7 @@ def _judge(e: Observed) -> Finding | None:
             "temporary-files", written=Quantity(written, "bytes"), share=cost,
             statement=message("temporary-files-statement", statement=statement) if spilling else None,
         ),
-        cost, CLIENTS_TIME, Confidence.HIGH if spilling or waits.mean > _SHARE else Confidence.MEDIUM,
+        cost, CLIENTS_TIME, Confidence.HIGH if spilling or waits.mean > TemporaryFiles.SHARE else Confidence.MEDIUM,
         message("temporary-files-remedy", work_mem=setting(e, "work_mem", "setting-default")),
         [Fact("temporary", written, "bytes"), Fact("temporary-wait", waits.mean, "%")],
         actions=_actions(e, cost, written),

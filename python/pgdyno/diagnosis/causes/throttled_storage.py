@@ -7,25 +7,18 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from pgdyno.analysis.spread import MAD
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.causes import data_io, wal_flush
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.thresholds import ThrottledStorage
 from pgdyno.format import integer
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity
 
-#: Part of the clients' time; samples; how little a plateau moves; how much longer a request takes than at its device.
-_SHARE, _SAMPLES, _FLAT, _BEFORE = 0.3, 8, 0.06, 4.0
 #: Of table pages, beside what reads them.
 _PAGES = ("IO:DataFileWrite", "IO:DataFileExtend", "IO:DataFileSync")
-#: Part of the time in flushes.
-_FLUSHING = 0.5
-#: A limit that is kept by fractions of a second shows in samples that are as short as by turns: such are taken together
-#: to this length as well, if so many are left.
-_LONG_S, _LEFT = 1.0, 6
-#: Of the normal distribution: the standard deviation by the median absolute deviation.
-_MAD = 1.4826
 Array = NDArray[np.float64]
 
 
@@ -36,7 +29,7 @@ def _plateau(e: Observed, device: str) -> tuple[float, str, str, float, float] |
     therefore do not count as variation.
     """
     rows = [row for row in e.whole("devices") if row["device"] == device]
-    if len(rows) < _SAMPLES:
+    if len(rows) < ThrottledStorage.SAMPLES:
         return None
     figures = {
         "requests": np.array([row["reads_per_s"] + row["writes_per_s"] for row in rows]),
@@ -56,11 +49,15 @@ def _spread(x: Array, length_s: float) -> float:
 
     It is the smaller value of two: of single samples, and of averages over some consecutive samples.
     """
-    together = max(1, math.ceil(_LONG_S / max(length_s, 1e-3)))
+    together = max(1, math.ceil(ThrottledStorage.JOINED_S / max(length_s, 1e-3)))
     n = len(x) // together
-    taken = [x, x[: n * together].reshape(n, together).mean(axis=1)] if together > 1 and n >= _LEFT else [x]
+    taken = (
+        [x, x[: n * together].reshape(n, together).mean(axis=1)]
+        if together > 1 and n >= ThrottledStorage.JOINED_SAMPLES
+        else [x]
+    )
     medians = [float(np.median(y)) for y in taken]
-    return min(_MAD * float(np.median(np.abs(y - m))) / m for y, m in zip(taken, medians, strict=True) if m > 0)
+    return min(MAD * float(np.median(np.abs(y - m))) / m for y, m in zip(taken, medians, strict=True) if m > 0)
 
 
 def _read_ns(e: Observed) -> float | None:
@@ -72,7 +69,7 @@ def _read_ns(e: Observed) -> float | None:
 def _judge(e: Observed) -> Finding | None:
     wal, pages = e.waiting(*wal_flush.WAITS), e.waiting(*data_io.READS, *_PAGES)
     cost = e.waiting(*wal_flush.WAITS, *data_io.READS, *_PAGES)
-    if cost is None or wal is None or pages is None or cost.mean < _SHARE or not e.busiest_device:
+    if cost is None or wal is None or pages is None or cost.mean < ThrottledStorage.SHARE or not e.busiest_device:
         return None
     # What clients wait for, by the device that it is on: another one says nothing of it, however steady it is.
     is_wal = wal.mean >= pages.mean
@@ -90,8 +87,8 @@ def _judge(e: Observed) -> Finding | None:
     before = seen / own
     # A device that flushes most of the time is slow at that; what waits behind a flush makes a queue as well.
     flushing = of("flushes_per_s") * of("flush_await_ns") / 1e9
-    queued = of("utilisation") > 0.95 and of("queue") > 2 and flushing < _FLUSHING
-    if variation > _FLAT or (not (before > _BEFORE and seen > 1e6) and not queued):
+    queued = of("utilisation") > 0.95 and of("queue") > 2 and flushing < ThrottledStorage.FLUSHING
+    if variation > ThrottledStorage.FLAT or (not (before > ThrottledStorage.BEFORE and seen > 1e6) and not queued):
         return None
     level = Name(f"{integer(requests)} requests/s") if name == "requests" else Quantity(moved, "MB/s")
     waits = message(
@@ -102,9 +99,9 @@ def _judge(e: Observed) -> Finding | None:
         CAUSE,
         message(
             "throttled-storage", level=level, variation=Quantity(variation, "share"), share=cost,
-            where=waits if before > _BEFORE else queue,
+            where=waits if before > ThrottledStorage.BEFORE else queue,
         ),
-        cost, CLIENTS_TIME, Confidence.HIGH if before > _BEFORE else Confidence.MEDIUM,
+        cost, CLIENTS_TIME, Confidence.HIGH if before > ThrottledStorage.BEFORE else Confidence.MEDIUM,
         message("throttled-storage-remedy"),
         [Fact("requests", requests, "/s"), Fact("bytes", moved, "bytes/s"),
          Fact("variation", variation, "%"), Fact("request-time", seen, "ns"), Fact("device-time", own, "ns")],

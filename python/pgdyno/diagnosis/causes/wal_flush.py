@@ -7,11 +7,11 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.thresholds import WalFlush
 from pgdyno.message import message
 from pgdyno.units import Quantity, Share
 
 WAITS = ("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite")
-_SHARE = 0.1
 #: Clients a CPU, up to which more of them are proposed.
 _A_CPU = 8
 
@@ -32,7 +32,7 @@ def sync_ns(e: Observed) -> float | None:
 
 def _judge(e: Observed) -> Finding | None:
     cost = e.waiting(*WAITS) if commits_wait(e) else e.waiting("IO:WALSync")
-    if cost is None or cost.mean < _SHARE:
+    if cost is None or cost.mean < WalFlush.SHARE:
         return None
     facts = []
     commits, syncs = e.tps, e.mean("counters", "wal_syncs_per_s")

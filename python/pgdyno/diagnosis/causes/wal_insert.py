@@ -9,6 +9,7 @@ from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Ki
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting
+from pgdyno.diagnosis.thresholds import WalInsert
 from pgdyno.message import message
 from pgdyno.units import Quantity
 
@@ -19,7 +20,6 @@ SEGMENTS = ("IO:WALInitWrite", "IO:WALInitSync")
 _WRITES = ("LWLock:WALWrite", "IO:WALWrite")
 #: All that it is about.
 WAITS = (*_WAITS, *SEGMENTS)
-_SHARE = 0.05
 #: Bytes of wal_buffers that are proposed: more do not help (PostgreSQL takes a segment at most by itself).
 _BUFFERS = 64 << 20
 
@@ -27,7 +27,7 @@ _BUFFERS = 64 << 20
 def _judge(e: Observed) -> Finding | None:
     own = (*_WAITS, *(() if commits_wait(e) else _WRITES))
     places, segments, cost = e.waiting(*own), e.waiting(*SEGMENTS), e.waiting(*own, *SEGMENTS)
-    if cost is None or places is None or segments is None or cost.mean < _SHARE:
+    if cost is None or places is None or segments is None or cost.mean < WalInsert.SHARE:
         return None
     if segments.mean > places.mean:
         return e.finding(

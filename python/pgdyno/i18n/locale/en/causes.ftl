@@ -65,6 +65,10 @@ about-network = Each statement costs one round trip between client and server. O
 about-network-seen = An empty query takes 0.3 ms or more, and round trips are 20% of the latency or more, or messages take far longer than an empty query at its best.
 about-network-cost = The least round trip of an empty query times the statements per transaction, divided by the latency.
 
+about-idle-in-transaction = A session is idle in transaction while the server waits for the next statement of an open transaction: the application computes, calls another service, or the statement is on its way. The server could do more; meanwhile the transaction keeps its locks and its snapshot.
+about-idle-in-transaction-seen = On an observed server, sessions are idle in transaction during 25% of their busy time or more. Sessions that are so for more than a second are not part of the load. Of a load that pgdyno drives, network and client are judged instead.
+about-idle-in-transaction-cost = The share of the sessions' busy time in that state.
+
 about-noisy-neighbour = Other processes, or other virtual machines on the same host (steal), use the CPUs that server and client need.
 about-noisy-neighbour-seen = Steal takes 5% of the CPUs, or processes that are neither pgdyno's nor the server's use 15% of busy CPUs. The latter have low confidence where server, client and network need a CPU in less than a third of the clients' time.
 about-noisy-neighbour-cost = Their share of the CPUs, sample by sample.

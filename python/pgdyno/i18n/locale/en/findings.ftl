@@ -72,6 +72,10 @@ network-far-remedy = Use fewer round trips: pipelines (\startpipeline), function
 network-held-up = Messages are delayed on the way: { $outside } of the clients' time passes outside of the server, { $took } per round trip, although an empty query takes as little as { $trip }.
 network-held-up-remedy = Check what is in between: a busy proxy or pooler, one that sends without TCP_NODELAY, so that small messages wait for acknowledgements (40 ms each), or a saturated link.
 
+idle-in-transaction = Sessions are idle in transaction during { $share } of their busy time: the server waits for the next statement of the application{ $after }.
+idle-after = , { $share } of that after { $statement }
+idle-in-transaction-remedy = Look at what the application does between two statements of a transaction; send fewer statements, or several at once (pipelines, functions). The locks of a transaction are held meanwhile.
+
 neighbour = Other load on the machine: { $who } of the CPUs while they were { $busy } busy.
 neighbour-hypervisor = the hypervisor took { $steal }
 neighbour-processes = other processes used { $others }
@@ -279,6 +283,7 @@ cause-parallel-query = parallel workers
 cause-few-clients = number of clients
 cause-noisy-neighbour = other processes on the machine
 cause-network = network
+cause-idle-in-transaction = application within transactions
 cause-missing-index = missing index
 cause-held-snapshot = old snapshot
 cause-foreign-command = commands of other sessions

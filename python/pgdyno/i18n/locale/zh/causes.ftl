@@ -65,6 +65,10 @@ about-network = 每条语句需要客户端与服务器之间的一次往返。�
 about-network-seen = 空查询需要 0.3 毫秒以上，且往返占延迟的 20% 以上；或消息耗时远超空查询的最短时间。
 about-network-cost = 空查询的最短往返时间乘以每事务语句数，除以延迟。
 
+about-idle-in-transaction = 服务器等待已开启事务的下一条语句时，会话处于 idle in transaction：应用程序在计算、调用其他服务，或语句正在途中。服务器还能做得更多；其间事务一直持有锁和快照。
+about-idle-in-transaction-seen = 在被观察的服务器上，会话的繁忙时间中有 25% 以上处于 idle in transaction。这一状态持续超过一秒的会话不算负载。对 pgdyno 自己的负载，则改为判断网络和客户端。
+about-idle-in-transaction-cost = 会话繁忙时间中处于该状态的份额。
+
 about-noisy-neighbour = 其他进程，或同一宿主机上的其他虚拟机（steal），占用了服务器和客户端需要的 CPU。
 about-noisy-neighbour-seen = steal 占 CPU 的 5%，或既非 pgdyno 也非服务器的进程占繁忙 CPU 的 15%。后者在服务器、客户端和网络合计占客户端时间不足三分之一时置信度为低。
 about-noisy-neighbour-cost = 逐个采样计算其占 CPU 的份额。

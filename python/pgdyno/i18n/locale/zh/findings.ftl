@@ -72,6 +72,10 @@ network-far-remedy = 减少往返：流水线（\startpipeline）、函数、一
 network-held-up = 消息在途中滞留：客户端时间的 { $outside } 消耗在服务器之外，每次往返 { $took }，而空查询最快只需 { $trip }。
 network-held-up-remedy = 检查中间环节：繁忙的代理或连接池，未设 TCP_NODELAY 的代理（小消息须等待确认，每次 40 毫秒），或已占满的链路。
 
+idle-in-transaction = 会话的繁忙时间中有 { $share } 处于 idle in transaction：服务器在等待应用程序的下一条语句{ $after }。
+idle-after = ，其中 { $share } 在 { $statement } 之后
+idle-in-transaction-remedy = 查看应用程序在一个事务的两条语句之间做了什么；减少语句数，或一次发送多条（流水线、函数）。其间事务持有的锁不会释放。
+
 neighbour = 机器上另有负载：{ $who } 的 CPU，此时 CPU 使用率 { $busy }。
 neighbour-hypervisor = 虚拟机管理器占去 { $steal }
 neighbour-processes = 其他进程使用 { $others }
@@ -279,6 +283,7 @@ cause-parallel-query = 并行工作进程
 cause-few-clients = 客户端数
 cause-noisy-neighbour = 本机的其他进程
 cause-network = 网络
+cause-idle-in-transaction = 事务内的应用程序
 cause-missing-index = 缺少索引
 cause-held-snapshot = 旧快照
 cause-foreign-command = 其他会话的命令
