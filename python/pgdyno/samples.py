@@ -38,6 +38,20 @@ class Commands:
     sessions: float
 
 
+@dataclass(frozen=True, slots=True)
+class CommandIo:
+    """Bytes that ended commands of other sessions read, wrote, and added to WAL; PostgreSQL 18 and later.
+
+    PostgreSQL counts them at the end of a command: a row belongs to the sample in which the command ended.
+    """
+
+    application: str
+    command: str
+    read_bytes: float
+    write_bytes: float
+    wal_bytes: float
+
+
 #: Ends the text of a statement that is longer than what is read of it.
 CUT = "⋯"
 #: What the names of the system catalog's tables begin with.
@@ -379,6 +393,22 @@ class Statements:
 
 
 @dataclass(frozen=True, slots=True)
+class NestedStatements:
+    """Statement that functions, triggers or checks of foreign keys ran, by pg_stat_statements (track = all).
+
+    Its time is within that of the statement that called them.
+    """
+
+    id: str
+    statement: str
+    calls: float
+    ms: float
+    rows: float
+    blocks_hit: float
+    blocks_read: float
+
+
+@dataclass(frozen=True, slots=True)
 class Functions:
     """Function as the server counted it (track_functions): its time with and without what it called."""
 
@@ -455,6 +485,7 @@ class Definitions:
 SAMPLES: dict[str, type] = {
     "waits": Waits,
     "commands": Commands,
+    "command_io": CommandIo,
     "wait_statements": WaitStatements,
     "blockers": Blockers,
     "counters": Counters,
@@ -475,6 +506,7 @@ SAMPLES: dict[str, type] = {
     "indexes": Indexes,
     "io": Io,
     "statements": Statements,
+    "nested_statements": NestedStatements,
     "functions": Functions,
     "canary": Canary,
     "wait_profile": WaitProfile,
@@ -484,7 +516,8 @@ SAMPLES: dict[str, type] = {
 }
 #: Sources whose rows cover the whole trial and have no times.
 WHOLE = {
-    "tables", "indexes", "io", "statements", "functions", "canary", "wait_profile", "buffers", "plans", "definitions",
+    "tables", "indexes", "io", "statements", "nested_statements", "functions", "canary", "wait_profile", "buffers",
+    "plans", "definitions",
 }  # fmt: skip
 #: Columns that every other row has: its time in nanoseconds since the load began.
 TIMES = ("start_ns", "end_ns")

@@ -17,9 +17,11 @@ from pgdyno.collect import buffers, extensions, totals
 from pgdyno.collect.sources.locks import Locks
 from pgdyno.collect.sources.machine import SoftInterrupts
 from pgdyno.collect.sources.progress import Progress
-from pgdyno.collect.sources.sessions import Slots
+from pgdyno.collect.sources.sessions import CommandIo, Slots
 from pgdyno.collect.sources.sizes import Sizes
-from pgdyno.message import Message, message
+from pgdyno.diagnosis.observed import Observed
+from pgdyno.diagnosis.phrases import nested as nested_of
+from pgdyno.message import Message, Name, message
 from pgdyno.store import reading, samples
 
 from tests.support.cli import SHORT, pgdyno
@@ -132,6 +134,33 @@ def test_long_commands_and_slots_are_seen(server: Server, database: str) -> None
             assert ended.wait(30)
         finally:
             conn.execute("select pg_drop_replication_slot(%s)", [slot])
+
+
+#: A backend tells its statistics about once a second otherwise.
+_TOLD = "select pg_stat_force_next_flush()"
+
+
+def test_the_bytes_of_a_session_belong_to_the_command_that_ended(server: Server, database: str) -> None:
+    here = server.conninfo(dbname=database)
+    with (
+        closing(psycopg.connect(here, autocommit=True, application_name="pgdyno admin")) as own,
+        closing(psycopg.connect(here, autocommit=True, application_name="batch")) as batch,
+    ):
+        source = CommandIo(own, "pgdyno", lambda: True)
+        batch.execute("create table filled (a int)")
+        assert source.rows(1.0) == []
+        batch.execute(f"insert into filled select generate_series(1, 200000); {_TOLD}")
+        (row,) = source.rows(60.0)
+        assert row["application"] == "batch" and str(row["command"]).startswith(
+            "insert into filled select generate_series(…, …)"
+        )
+        assert 11e6 < float(row["wal_bytes"]) < 30e6 and float(row["write_bytes"]) > 6e6
+        # One that has connected since the last look is counted from its begin; nothing is counted twice.
+        with closing(psycopg.connect(here, autocommit=True, application_name="other")) as other:
+            other.execute(f"insert into filled select generate_series(1, 100000); {_TOLD}")
+            (row,) = source.rows(60.0)
+            assert row["application"] == "other" and 5.5e6 < float(row["wal_bytes"]) < 15e6
+        assert source.rows(60.0) == []
 
 
 def test_locks_are_counted_by_kind_and_mode(server: Server, database: str) -> None:
@@ -286,6 +315,45 @@ duration_s = 2
 warmup_s = 1.5
 repetitions = 1
 """
+
+
+_REFERENCES = r"""
+name = "references"
+title = "Rows that refer to others"
+[dataset]
+kind = "sql"
+setup = ["create table parent (id int primary key)", "insert into parent select generate_series(1, 1000)",
+  "create table child (a int references parent, b int references parent, c int references parent)"]
+[workloads.w]
+[[workloads.w.scripts]]
+text = '''
+INSERT INTO child SELECT i, i, i FROM generate_series(1, 50) i;
+'''
+[axes]
+clients = [1]
+[run]
+duration_s = 2
+warmup_s = 1.5
+repetitions = 1
+"""
+
+
+@pytest.mark.slow
+def test_time_of_foreign_key_checks_is_counted_and_named(tmp_path: Path) -> None:
+    file = tmp_path / "references.toml"
+    file.write_text(_REFERENCES)
+    done = pgdyno("run", file, "--runs", tmp_path / "runs", "--quiet")
+    assert done.code in (0, 1), done.err
+    (run,) = (tmp_path / "runs").iterdir()
+    data = reading.read(run)
+    nested = data.samples[1, "nested_statements"]
+    statements = [r for r in data.samples[1, "statements"] if r["line"]]
+    checks = [r for r in nested if "FOR KEY SHARE" in r["statement"]]
+    # Three for each row; and they are no statements of their own.
+    assert sum(r["calls"] for r in checks) == 150 * statements[0]["calls"]
+    assert not [r for r in data.samples[1, "statements"] if "FOR KEY SHARE" in r["statement"]]
+    said = nested_of(Observed(data, data.trials))
+    assert said is not None and said.id == "nested-foreign-key" and said.args["name"] == Name("public.parent")
 
 
 @pytest.mark.slow

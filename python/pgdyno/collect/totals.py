@@ -29,7 +29,7 @@ _CLOCK_NS = 500_000_000
 #: Changed rows from which on a table of the system catalog is worth a row.
 _CATALOG_CHANGES = 1000
 #: What is read of very many: those that are used most.
-_LIMITS = {"tables": 300, "indexes": 300, "functions": 300, "statements": 5000}
+_LIMITS = {"tables": 300, "indexes": 300, "functions": 300, "statements": 5000, "nested_statements": 300}
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,18 @@ _STATEMENTS = _Question(
                   + coalesce((j ->> 'jit_emission_time')::float8, 0))
        from {schema}.pg_stat_statements s, lateral (select to_jsonb(s) - 'query') as as_json (j)
        where dbid = (select oid from pg_database where datname = current_database()) and queryid is not null
+         and coalesce((j ->> 'toplevel')::boolean, true)
        group by 1, 2 order by sum(total_exec_time) desc limit 5000""",
+)  # fmt: skip
+#: Statements that functions, triggers and checks of foreign keys run. Their time is within that of the others.
+_NESTED = _Question(
+    ("id", "statement"), ("calls", "ms", "rows", "blocks_hit", "blocks_read"), (),
+    """select queryid::text, left(query, 10000), sum(calls), sum(total_exec_time), sum(rows), sum(shared_blks_hit),
+              sum(shared_blks_read)
+       from {schema}.pg_stat_statements s, lateral (select to_jsonb(s) - 'query') as as_json (j)
+       where dbid = (select oid from pg_database where datname = current_database()) and queryid is not null
+         and not coalesce((j ->> 'toplevel')::boolean, true)
+       group by 1, 2 order by sum(total_exec_time) desc limit 300""",
 )  # fmt: skip
 _WAIT_PROFILE = _Question(
     ("wait_type", "wait"), ("samples", "ms"), (),
@@ -113,11 +124,12 @@ _WAIT_PROFILE = _Question(
               sum(count) * current_setting('pg_wait_sampling.profile_period')::float8
        from {schema}.pg_wait_sampling_profile group by 1, 2""",
 )  # fmt: skip
-#: By the extension that counts it: the name of what is read, and how.
+#: By the extension that counts it: the names of what is read, and how.
 _EXTENSIONS = {
-    "pg_stat_statements": ("statements", _STATEMENTS),
-    "pg_wait_sampling": ("wait_profile", _WAIT_PROFILE),
+    "pg_stat_statements": {"statements": _STATEMENTS, "nested_statements": _NESTED},
+    "pg_wait_sampling": {"wait_profile": _WAIT_PROFILE},
 }
+_OF_STATEMENTS = tuple(_EXTENSIONS["pg_stat_statements"])
 
 
 @dataclass
@@ -163,15 +175,15 @@ def read(conn: Connection, *, statements_alone: bool = False, is_ours: bool = Fa
     totals = Totals()
     for name, q in ({} if statements_alone else _questions(conn.info.server_version)).items():
         _count(conn, totals, name, q, q.query.encode())
-    for extension, (name, q) in _EXTENSIONS.items():
-        if statements_alone and name != "statements":
+    for extension, questions in _EXTENSIONS.items():
+        if statements_alone and "statements" not in questions:
             continue
         try:
             with extensions.at_hand(conn, extension, make=is_ours) as schema:
-                if schema:
+                for name, q in questions.items() if schema else ():
                     _count(conn, totals, name, q, q.query.replace("{schema}", schema).encode())
         except psycopg.Error as e:
-            totals.missing.append(message("gap-of", what=Name(name), reason=Name(one_line(e))))
+            totals.missing.append(message("gap-of", what=Name(next(iter(questions))), reason=Name(one_line(e))))
     _hide_secrets(totals)
     try:
         _read_times(conn, totals)
@@ -233,10 +245,11 @@ def _count(conn: Connection, totals: Totals, name: str, q: _Question, query: byt
 
 def _hide_secrets(totals: Totals) -> None:
     """Statements that are not normalised (ALTER ROLE ... PASSWORD) may hold secrets."""
-    if (statements := totals.counted.get("statements")) is not None:
-        totals.counted["statements"] = {
-            k: v for k, v in statements.items() if not looks_secret(k[1]) and not _SECRET.search(k[1])
-        }
+    for name in _OF_STATEMENTS:
+        if (statements := totals.counted.get(name)) is not None:
+            totals.counted[name] = {
+                k: v for k, v in statements.items() if not looks_secret(k[1]) and not _SECRET.search(k[1])
+            }
 
 
 def _is_worth_it(row: Row) -> bool:
@@ -253,7 +266,7 @@ def between(before: Totals, after: Totals, version: int) -> dict[str, list[Row]]
     found: dict[str, list[Row]] = {}
     if after.were_reset_since(before):
         return found
-    for name, q in (_questions(version) | dict(_EXTENSIONS.values())).items():
+    for name, q in {n: q for of in (_questions(version), *_EXTENSIONS.values()) for n, q in of.items()}.items():
         rows: list[Row] = []
         first = before.counted.get(name)
         if first is None:

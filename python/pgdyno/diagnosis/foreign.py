@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from pgdyno.diagnosis.phrases import shortened
 from pgdyno.diagnosis.recorded import Recorded
+from pgdyno.samples import OTHER_SESSION
 
 #: Checkpoints have causes of their own, whoever asks for them.
 _CHECKPOINT = re.compile(r"\s*checkpoint\b", re.IGNORECASE)
@@ -51,6 +52,56 @@ def commands(r: Recorded) -> list[Ran]:
         for row in r.rows("progress")
         if not row["auto"] and not r.mentions(_verb(str(row["command"])))
     ]
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Bytes that a command of other sessions read and wrote to files; of those, WAL where it is known apart."""
+
+    read: float = 0.0
+    written: float = 0.0
+    wal: float | None = None
+
+
+def moved(rs: Sequence[Recorded], command: str) -> Moved | None:
+    """Return the bytes of a command over all trials; None: they are not known.
+
+    PostgreSQL counts a session's bytes at the end of a command, and forgets them with the session. Else those of the
+    kernel count, if no other command ran.
+    """
+    return _counted(rs, command) or _kernel_bytes(rs, command)
+
+
+def _kernel_bytes(rs: Sequence[Recorded], command: str) -> Moved | None:
+    read = written = 0.0
+    is_known = False
+    for r in rs:
+        ran = commands(r)
+        if any(x.command != command for x in ran):
+            return None
+        times = [(x.start_ns, x.end_ns) for x in ran]
+        for row in r.rows("processes"):
+            if row["kind"] != OTHER_SESSION or row.get("write_bytes_per_s") is None:
+                continue
+            if any(start < row["end_ns"] and row["start_ns"] < end for start, end in times):
+                is_known = True
+                length_s = (row["end_ns"] - row["start_ns"]) / 1e9
+                read += float(row.get("read_bytes_per_s") or 0.0) * length_s
+                written += float(row["write_bytes_per_s"]) * length_s
+    return Moved(read, written) if is_known else None
+
+
+def _counted(rs: Sequence[Recorded], command: str) -> Moved | None:
+    found = None
+    for r in rs:
+        names = _grouped({shortened(str(row["command"])) for row in r.rows("commands")})
+        for row in r.rows("command_io"):
+            name = shortened(str(row["command"]))
+            if names.get(name, name) == command:
+                before = found or Moved(wal=0.0)
+                written = before.written + row["write_bytes"]
+                found = Moved(before.read + row["read_bytes"], written, (before.wal or 0.0) + row["wal_bytes"])
+    return found
 
 
 def _grouped(texts: Collection[str]) -> dict[str, str]:

@@ -239,6 +239,23 @@ class Observed:
         return [(n, min(1.0, found[n][1] / whole), found[n][1] / max(1.0, found[n][2])) for n in order]
 
     @cached_property
+    def nested_statements(self) -> list[tuple[str, float, float]]:
+        """Return the statements that others call: text, share of the statements' time, and ms per call.
+
+        Functions, triggers and checks of foreign keys run them. Empty if the server did not count them apart.
+        """
+        found: dict[str, list[float]] = {}
+        for row in self.whole("nested_statements"):
+            of = found.setdefault(" ".join(str(row["statement"]).split()), [0.0, 0.0])
+            of[0] += row["ms"]
+            of[1] += row["calls"]
+        whole = sum(float(row["ms"]) for row in self.whole("statements"))
+        if not whole:
+            return []
+        order = sorted(found, key=lambda text: -found[text][0])
+        return [(t, min(1.0, found[t][0] / whole), found[t][0] / max(1.0, found[t][1])) for t in order]
+
+    @cached_property
     def most_missed(self) -> tuple[str, float]:
         """Return the table with the most page misses in shared buffers, and its share; empty if unknown.
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 
 #: Characters of a statement that are shown.
 _STATEMENT = 80
+#: How PostgreSQL checks a foreign key or carries out its action (ri_triggers.c), and the table that it reads.
+_CHECK = re.compile(
+    r'(?:SELECT \S+ FROM|DELETE FROM|UPDATE) (?:ONLY )?("(?:[^"]|"")+"\."(?:[^"]|"")+") .*OPERATOR\(', re.DOTALL
+)
 _COLUMNS = re.compile(r"^select\b.*?\bfrom\b", re.IGNORECASE)
 
 
@@ -32,13 +36,20 @@ def dominant_share(name: str, share: float) -> Message | None:
 
 
 def nested(e: Observed) -> Message | None:
-    """Return the function that takes most of the statements' time, or None if it is little or unknown."""
-    if not e.functions:
-        return None
-    name, share, ms = e.functions[0]
+    """Return what takes most of the statements' time within them, or None if it is little or unknown.
+
+    It is a function, a check of foreign keys, or a statement of either.
+    """
+    found = [("nested", name, share, ms) for name, share, ms in e.functions[:1]]
+    for text, share, ms in e.nested_statements[:1]:
+        check = _CHECK.match(text)
+        name = check[1].replace('"', "") if check else shortened(text)
+        found.append(("nested-foreign-key" if check else "nested-statement", name, share, ms))
+    # Of a function and a statement of its own, the function.
+    id, name, share, ms = max(found, key=lambda x: x[2], default=("", "", 0.0, 0.0))
     if share < Ranking.FUNCTION_NAMED:
         return None
-    return message("nested", name=Name(name), share=Quantity(share, "share"), each=Quantity(ms * 1e6, "ns"))
+    return message(id, name=Name(name), share=Quantity(share, "share"), each=Quantity(ms * 1e6, "ns"))
 
 
 def slowest(e: Observed) -> Message | None:

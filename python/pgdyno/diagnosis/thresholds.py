@@ -13,7 +13,7 @@ class Cpus:
 
     #: Share of the CPUs that counts as all of them.
     FULL = 0.9
-    #: Share of the CPUs that counts as all of them where backends wait for a CPU: a scheduler queues beside an idle one.
+    #: Share of the CPUs that counts as all of them where backends wait for a CPU: schedulers queue beside idle ones.
     BUSY = 0.6
     #: Share of the time in which backends are ready to run that they wait for a CPU, for BUSY to count.
     QUEUEING = 0.5

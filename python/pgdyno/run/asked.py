@@ -19,7 +19,7 @@ from pgdyno.collect.sources.network import Network
 from pgdyno.collect.sources.processes import Processes
 from pgdyno.collect.sources.progress import Progress
 from pgdyno.collect.sources.quota import Quota
-from pgdyno.collect.sources.sessions import Blockers, Slots, Snapshots, Standbys, other_sessions
+from pgdyno.collect.sources.sessions import Blockers, CommandIo, Slots, Snapshots, Standbys, other_sessions
 from pgdyno.collect.sources.sizes import Sizes
 from pgdyno.collect.sources.waits import Commands, Waits, WaitStatements
 from pgdyno.message import Text, message
@@ -113,6 +113,8 @@ class AskedSources:
                 WaitStatements(waits),
                 Blockers(conn, application, lambda: waits.is_locked, everybody=self._everybody),
             ]
+            if conn.info.server_version >= CommandIo.SINCE and not self._everybody:
+                found.append(CommandIo(conn, application, waits.others_were_seen))
         self.sources = found
 
     def _postmaster(self) -> int | None:

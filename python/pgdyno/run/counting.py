@@ -43,7 +43,7 @@ class Counting:
         with administration.connect(self._target, patience_s=5) as conn:
             self._counts = True
             self._tell(
-                conn, "alter system set pg_stat_statements.track = 'top'", "alter system set track_functions = 'all'"
+                conn, "alter system set pg_stat_statements.track = 'all'", "alter system set track_functions = 'all'"
             )
         self._thread.start()
 

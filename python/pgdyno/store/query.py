@@ -214,8 +214,9 @@ def _views(db: duckdb.DuckDBPyConnection, scratch: Path, searches: list[dict[str
 #: What is sampled beside trials, as tables are called.
 SAMPLED = (
     "machine", "cores", "devices", "processes", "quota", "network", "counters", "snapshots", "standbys", "slots",
-    "progress", "locks", "sizes", "softirqs", "waits", "commands", "wait_statements", "blockers", "tables", "indexes",
-    "io", "statements", "functions", "canary", "wait_profile", "buffers", "plans", "definitions",
+    "progress", "locks", "sizes", "softirqs", "waits", "commands", "command_io", "wait_statements", "blockers",
+    "tables", "indexes", "io", "statements", "nested_statements", "functions", "canary", "wait_profile", "buffers",
+    "plans", "definitions",
 )  # fmt: skip
 
 

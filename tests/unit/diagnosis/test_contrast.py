@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from pgdyno import i18n
-from pgdyno.diagnosis import contrast, dips, wait_events
+from pgdyno.diagnosis import contrast, dips, foreign, wait_events
 from pgdyno.diagnosis.contrast import Series
 from pgdyno.diagnosis.finding import Confidence, Finding
 from pgdyno.diagnosis.recorded import Array, Recorded, mean_over
@@ -135,6 +135,26 @@ def test_a_command_in_the_second_half_of_a_trial_that_falls_is_named_by_the_cpus
     assert found is not None and found.message.id == "foreign-command-concurrent"
     # One of three that run, during half of the time.
     assert found.cost.mean == pytest.approx(1 / 6, abs=0.02) and found.cost.low > 0.1
+
+
+def test_the_bytes_of_a_command_are_those_that_its_sessions_counted_or_the_kernel(tmp_path: Path) -> None:
+    def some(row: dict[str, Any]) -> Any:
+        return lambda i: [row] if 10 <= i < 14 else []
+
+    kernel = {**_BACKENDS, "kind": "other session", "cpu": 0.5, "read_bytes_per_s": 0.0, "write_bytes_per_s": 1e7}
+    counted = {"application": "psql", "command": "VACUUM FULL big", "read_bytes": 1e6, "write_bytes": 2e6,
+               "wal_bytes": 3e6}  # fmt: skip
+    sampled = {"commands": some(_COMMAND), "processes": [kernel]}
+    runs = {
+        name: _run(tmp_path / name, lambda i: 1000.0, {**sampled, **more})
+        for name, more in (
+            ("kernel", {}), ("counted", {"command_io": some(counted)}),
+            ("several", {"commands": lambda i: [_COMMAND, {**_COMMAND, "command": "fetch 10 from c"}]}),
+        )
+    }  # fmt: skip
+    found = {name: foreign.moved([Recorded(d, t) for t in d.trials], "VACUUM FULL big") for name, d in runs.items()}
+    # Four samples of a second; of those before and behind, nothing.
+    assert found == {"kernel": foreign.Moved(0.0, 4e7), "counted": foreign.Moved(4e6, 8e6, 1.2e7), "several": None}
 
 
 def test_the_cpus_of_other_sessions_are_not_those_of_the_clients(tmp_path: Path) -> None:

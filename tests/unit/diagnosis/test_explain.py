@@ -167,7 +167,10 @@ def test_a_limit_that_is_kept_by_fractions_of_a_second_is_a_plateau() -> None:
     assert throttled_storage._spread(recorded, 0.4) < 0.02 < throttled_storage._spread(recorded, 1.0)
     rng = np.random.default_rng(7)
     few, many = (rng.normal(150, 40, n) for n in (15, 60))
-    assert min(throttled_storage._spread(few, 0.4), throttled_storage._spread(many, 0.4)) > thresholds.ThrottledStorage.FLAT
+    assert (
+        min(throttled_storage._spread(few, 0.4), throttled_storage._spread(many, 0.4))
+        > thresholds.ThrottledStorage.FLAT
+    )
 
 
 def test_a_finding_is_written_and_read() -> None:
@@ -998,7 +1001,7 @@ def test_a_neighbour_slows_those_who_need_a_processor(tmp_path: Path, waiting: f
 def test_thresholds_stand_in_one_table() -> None:
     """Other figures of a cause are constants of nature, or sizes that its actions propose."""
     others = {"_PAGE", "_MISS_NS", "_MAINTENANCE", "_APART_S", "_MOST_WAL", "_OF_MEMORY", "_WORTH", "_STEP", "_BUFFERS",
-              "_TRIED", "_MOST", "_PROPOSED", "_SWITCH_S", "_IN_MEMORY", "_A_CPU"}  # fmt: skip
+              "_TRIED", "_MOVED", "_MOST", "_PROPOSED", "_SWITCH_S", "_IN_MEMORY", "_A_CPU"}  # fmt: skip
     folder = ROOT / "python" / "pgdyno" / "diagnosis" / "causes"
     found = set()
     for path in folder.glob("*.py"):

@@ -5,13 +5,14 @@ The sessions are those that hold locks for which pgdyno's sessions wait, and tho
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any, LiteralString
 
 import psycopg
 
-from pgdyno.collect.sources.base import Row
+from pgdyno.collect.sources.base import Differences, Row
 from pgdyno.search_path import relation_shown
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -52,6 +53,21 @@ left join lateral (
 _OTHERS: LiteralString = """
 select pid from pg_stat_get_activity(null)
 where backend_type = 'client backend' and coalesce(application_name, '') not in (%s, 'pgdyno admin')"""
+#: Sessions that were at work within this time: thousands of idle ones would cost more than they tell. An idle session
+#: reports its last statistics after 10 s at the latest.
+_ENDED_S = 12
+_IO: LiteralString = """
+select a.pid, extract(epoch from clock_timestamp() - a.backend_start)::float8,
+       coalesce(a.application_name, ''), left(a.query, 200),
+       a.state = 'active', io.read::float8, io.written::float8, w.wal_bytes::float8
+from pg_stat_get_activity(null) a
+cross join lateral (select coalesce(sum(read_bytes), 0) as read,
+                           coalesce(sum(write_bytes), 0) + coalesce(sum(extend_bytes), 0) as written
+                    from pg_stat_get_backend_io(a.pid) where object <> 'wal') io
+cross join lateral pg_stat_get_backend_wal(a.pid) w
+where a.backend_type = 'client backend' and coalesce(a.application_name, '') not in (%s, 'pgdyno admin')
+  and (a.state <> 'idle' or a.state_change > clock_timestamp() - make_interval(secs => %s))
+limit 50"""
 #: A transaction that does nothing for longer is not at work.
 _IDLE_S = 1.0
 #: Statements of maintenance, which disturb the work of others.
@@ -82,6 +98,49 @@ def without_literals(text: str) -> str:
 def other_sessions(conn: Connection, application: str) -> set[int]:
     """Return the process ids of client backends that are not pgdyno's; `application` is the name of its clients."""
     return {int(pid) for (pid,) in conn.execute(_OTHERS, [application], prepare=True)}
+
+
+class CommandIo:
+    """Bytes of commands of other sessions that ended, by the statistics of each backend (PostgreSQL 18)."""
+
+    name = "command_io"
+    period_s = 1.0
+    #: Version of the server that counts them.
+    SINCE = 180000
+
+    def __init__(self, conn: Connection, application: str, has_others: Callable[[], bool]) -> None:
+        """Set up the source. `has_others` returns True if another session was seen at work since its last call."""
+        self._conn = conn
+        self._application = application
+        self._has_others = has_others
+        self._grown = Differences()
+        #: What a session ran at the last look; None: nothing.
+        self._ran: dict[int, str | None] = {}
+        #: Seconds since the last look; before the first one, none that count.
+        self._since_s = -math.inf
+
+    def rows(self, seconds: float) -> list[Row]:
+        """See Source."""
+        self._since_s += seconds
+        if not self._has_others() and not self._ran:
+            return []
+        found: list[Row] = []
+        rows = self._conn.execute(_IO, [self._application, _ENDED_S], prepare=True).fetchall()
+        for pid, age_s, application, query, is_active, *counted in rows:
+            now = dict(zip(("read_bytes", "write_bytes", "wal_bytes"), counted, strict=True))
+            if pid not in self._ran and age_s < self._since_s:
+                # One that has begun since the last look: all that it counts is of this time.
+                self._grown.of(pid, dict.fromkeys(now, 0.0))
+            grown = self._grown.of(pid, now)
+            # What a backend counts, it tells when a command has ended: the one that ran before, if any did.
+            command = self._ran.get(pid) or query
+            self._ran[pid] = query if is_active else None
+            if grown is not None and any(grown.values()):
+                found.append({"application": application, "command": without_literals(command), **grown})
+        self._since_s = 0.0
+        self._ran = {row[0]: self._ran[row[0]] for row in rows}
+        self._grown.only(set(self._ran))
+        return found
 
 
 class Blockers:

@@ -80,6 +80,7 @@ class Waits:
         #: Of other sessions: application, command, state, and wait; and the looks since they were last asked for.
         self._commands: Counter[tuple[str, str, str, str]] = Counter()
         self._command_looks = 0
+        self._saw_others = False
         #: Of our clients that wait: wait and statement.
         self._statements: Counter[tuple[str, str, str]] = Counter()
         self._statement_looks = 0
@@ -111,6 +112,7 @@ class Waits:
             elif command:
                 wait = f"{what}:{event}" if what else ""
                 self._commands[application, text, state, wait] += one_in * int(count)
+                self._saw_others = True
             self.is_locked |= ours == "t" and what == "Lock"
         self._one_in = max(1, -(-candidates // _READ))
 
@@ -135,6 +137,11 @@ class Waits:
             self._is_prepared = True
         server.send_query_prepared(_PREPARED, parameters)
         return _result(server)
+
+    def others_were_seen(self) -> bool:
+        """Return True if another session was at work since the last call."""
+        seen, self._saw_others = self._saw_others, False
+        return seen
 
     def rows(self, seconds: float) -> list[Row]:
         """See Source."""

@@ -19,6 +19,8 @@ from pgdyno.units import Quantity, Share
 
 #: Commands that are tried one by one: those that ran longest.
 _TRIED = 8
+#: Bytes that are named.
+_MOVED = 1 << 20
 
 
 def _judge(e: Observed) -> Finding | None:
@@ -44,7 +46,7 @@ def _contrasted(e: Observed, seconds: dict[str, float]) -> Finding | None:
     return e.finding(
         CAUSE,
         message("foreign-command", command=Name(command), others=_others(others), share=cost,
-                seconds=Quantity(seconds[command], "seconds")),
+                seconds=Quantity(seconds[command], "seconds"), moved=_moved(e, command)),
         cost, THROUGHPUT, Confidence.HIGH, message("foreign-command-remedy"), _facts(seconds, command),
     )  # fmt: skip
 
@@ -112,7 +114,7 @@ def _concurrent(e: Observed, seconds: dict[str, float]) -> Finding | None:
         CAUSE,
         message(
             "foreign-command-concurrent", command=Name(command), others=_others(len(seconds) - 1), share=cost,
-            seconds=Quantity(seconds[command], "seconds"),
+            seconds=Quantity(seconds[command], "seconds"), moved=_moved(e, command),
         ),
         cost, CPUS, Confidence.MEDIUM, message("foreign-command-remedy"), _facts(seconds, command),
     )  # fmt: skip
@@ -127,6 +129,20 @@ def _cpu_of_others(r: Recorded, times: Sequence[Stretch]) -> Array:
 
 def _others(n: int) -> Message | None:
     return counted("foreign-command-others", n) if n else None
+
+
+def _moved(e: Observed, command: str) -> Message | None:
+    found = foreign.moved(e.trials, command)
+    if found is None or max(found.read, found.written, found.wal or 0.0) < _MOVED:
+        return None
+
+    def part(id: str, moved: float | None) -> Message | None:
+        return message(id, bytes=Quantity(moved, "bytes")) if moved is not None and moved >= _MOVED else None
+
+    return message(
+        "foreign-command-moved", read=part("foreign-command-read", found.read),
+        written=part("foreign-command-written", found.written), wal=part("foreign-command-wal", found.wal),
+    )  # fmt: skip
 
 
 def _facts(seconds: dict[str, float], command: str) -> list[Fact]:

@@ -43,10 +43,14 @@ data-io = Reading and writing table pages takes { $share } of the clients' time;
 data-io-device = ; { $device } does { $requests } requests/s at { $utilisation } utilisation, a read takes { $read }
 data-io-remedy = Provide more memory for the cache (shared_buffers is { $buffers }, the memory is { $memory }, the data are { $data }); use a faster device or a smaller hot set.
 
-foreign-command = Another session ran { $command } ({ $seconds } of it were seen{ $others }): { $share } of the throughput is lost.
+foreign-command = Another session ran { $command } ({ $seconds } of it were seen{ $moved }{ $others }): { $share } of the throughput is lost.
 foreign-command-others = , and { $n } other commands
 foreign-command-others-one = , and { $n } other command
-foreign-command-concurrent = Another session ran { $command } ({ $seconds } of it were seen{ $others }) and used { $share } of the CPUs. A trial without it would show the cost.
+foreign-command-moved = { $read }{ $written }{ $wal }
+foreign-command-read = , { $bytes } read
+foreign-command-written = , { $bytes } written
+foreign-command-wal = , { $bytes } of WAL
+foreign-command-concurrent = Another session ran { $command } ({ $seconds } of it were seen{ $moved }{ $others }) and used { $share } of the CPUs. A trial without it would show the cost.
 foreign-command-remedy = Run it while the load is low. Use plain VACUUM or pg_repack instead of VACUUM FULL and CLUSTER, CREATE INDEX CONCURRENTLY instead of CREATE INDEX, and pg_basebackup --max-rate for base backups.
 
 foreign-lock = Another session ({ $session }, { $state }: { $statement }) holds a lock on { $relation } that clients wait for: { $share } of their time.
@@ -84,6 +88,8 @@ neighbour-remedy = Measure when the machine is quiet, or on a dedicated host (co
 
 other-waits = Clients wait during { $share } of their time for events that pgdyno has no rule for, most of it for { $wait } ({ $most }{ $meaning }){ $waiting }{ $nested }.
 nested = ; function { $name } takes { $share } of the statements' time ({ $each } per call)
+nested-foreign-key = ; checks of foreign keys in table { $name } take { $share } of the statements' time ({ $each } per check)
+nested-statement = ; { $name }, which other statements call, takes { $share } of their time ({ $each } per call)
 slowest = ; { $share } of a transaction is { $statement }
 other-waits-meaning = ; PostgreSQL: { $description }
 other-waits-statement = ; { $share } of that in { $statement }

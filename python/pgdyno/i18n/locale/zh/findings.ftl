@@ -43,10 +43,14 @@ data-io = 读写数据文件占客户端时间的 { $share }；每事务 { $miss
 data-io-device = ；{ $device } 每秒 { $requests } 个请求，利用率 { $utilisation }，一次读 { $read }
 data-io-remedy = 加大缓存（shared_buffers 为 { $buffers }，内存为 { $memory }，数据为 { $data }）；更快的设备；更小的热数据。
 
-foreign-command = 另一会话执行了 { $command }（观测到 { $seconds }{ $others }），损失吞吐量的 { $share }。
+foreign-command = 另一会话执行了 { $command }（观测到 { $seconds }{ $moved }{ $others }），损失吞吐量的 { $share }。
 foreign-command-others = ，另有 { $n } 条其他命令
 foreign-command-others-one = ，另有 { $n } 条其他命令
-foreign-command-concurrent = 另一会话执行了 { $command }（观测到 { $seconds }{ $others }），占用 CPU 的 { $share }。没有它的试验才能显示其代价。
+foreign-command-moved = { $read }{ $written }{ $wal }
+foreign-command-read = ，读取 { $bytes }
+foreign-command-written = ，写入 { $bytes }
+foreign-command-wal = ，WAL { $bytes }
+foreign-command-concurrent = 另一会话执行了 { $command }（观测到 { $seconds }{ $moved }{ $others }），占用 CPU 的 { $share }。没有它的试验才能显示其代价。
 foreign-command-remedy = 在负载低时执行。用普通 VACUUM 或 pg_repack 代替 VACUUM FULL 和 CLUSTER，用 CREATE INDEX CONCURRENTLY 代替 CREATE INDEX，基础备份使用 pg_basebackup --max-rate。
 
 foreign-lock = 其他会话（{ $session }，{ $state }：{ $statement }）持有 { $relation } 上的锁，客户端为此等待 { $share } 的时间。
@@ -84,6 +88,8 @@ neighbour-remedy = 在机器空闲时测量，或使用独占的主机（对比�
 
 other-waits = 客户端有 { $share } 的时间在等待 pgdyno 没有规则的事件，主要是 { $wait }（{ $most }{ $meaning }）{ $waiting }{ $nested }。
 nested = ；函数 { $name } 占语句时间的 { $share }（每次调用 { $each }）
+nested-foreign-key = ；在表 { $name } 中检查外键占语句时间的 { $share }（每次 { $each }）
+nested-statement = ；由其他语句调用的 { $name } 占其时间的 { $share }（每次 { $each }）
 slowest = ；一个事务中 { $statement } 占 { $share }
 other-waits-meaning = ；PostgreSQL 的说明：{ $description }
 other-waits-statement = ；其中 { $share } 在 { $statement } 中
