@@ -44,11 +44,12 @@ def main() -> None:
             print(f"| {seed} | {drawn.workload} | {name} | {why} | | |", flush=True)
             continue
         with tempfile.TemporaryDirectory(prefix="pgdyno-blind-") as folder:
-            usual = measured_tps(causes.explained(drawn.calm, Path(folder) / "calm").path)
-            found = causes.explained(drawn.troubled, Path(folder) / "troubled")
             # Another script has another throughput: that is no loss to compare with.
-            same = drawn.troubled.script == drawn.calm.script
-            loss = 1 - measured_tps(found.path) / usual if same else None
+            usual = None
+            if (reference := drawn.reference) is not None:
+                usual = measured_tps(causes.explained(reference, Path(folder) / "calm").path)
+            found = causes.explained(drawn.troubled, Path(folder) / "troubled")
+            loss = 1 - measured_tps(found.path) / usual if usual else None
         place = next((n for n, f in enumerate(found.findings, 1) if drawn.is_named(f)), 0)
         first = found.findings[0] if found.findings else None
         cost = found.findings[place - 1]["cost"]["mean"] if place else None

@@ -66,6 +66,8 @@ class Trouble:
     act: Callable[[Injected], Injected]
     #: Workloads that it disturbs.
     fits: Callable[[Workload], bool] = lambda w: True
+    #: What makes the same work without it, where it brings a script of its own; None: nothing does.
+    without: Callable[[Injected], Injected] | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,13 @@ class Drawn:
     def troubled(self) -> Injected:
         """The scenario with its trouble."""
         return self.trouble.act(self.calm) if self.trouble else self.calm
+
+    @property
+    def reference(self) -> Injected | None:
+        """The scenario whose throughput tells the loss; None: there is no such one."""
+        if self.trouble is not None and self.trouble.without is not None:
+            return self.trouble.without(self.calm)
+        return self.calm if self.troubled.script == self.calm.script else None
 
     def is_named(self, finding: dict[str, object]) -> bool:
         """Return True if a finding names the trouble."""
@@ -234,6 +243,28 @@ def troubles(r: random.Random) -> list[Trouble]:
 
     scan = "SELECT count(*) FROM t WHERE id < 2000;\nEND;\n"
     hot = f"\\set id random(1, 3)\nBEGIN;\nUPDATE t SET v = v + 1 WHERE id = :id;\n{scan}"
+    nap = (
+        "create function f(p float) returns int language sql as $$ select case when random() < p then "
+        "(select 1 from pg_sleep(0.02)) else 0 end $$"
+    )
+    child = (
+        "create table child (id int, t int references t); insert into child select i, 1 from "
+        "generate_series(1, 100000) i"
+    )
+    delete = "\\set id random(2, :rows)\nBEGIN;\nDELETE FROM t WHERE id = :id;\nROLLBACK;\n"
+    by_v = "\\set id random(1, 1000)\nSELECT count(*) FROM t WHERE v = :id;\n"
+    saved = (
+        "\\set id random(1, 1000) + 1000 * :client_id\nBEGIN;\n"
+        + "".join(f"SAVEPOINT s{k};\nUPDATE t SET v = v + 1 WHERE id = :id + {k};\n" for k in range(70))
+        + "END;\n"
+    )
+    shared = (
+        "\\set id random(1, 5){own}\nBEGIN;\nSELECT v FROM t WHERE id = :id FOR SHARE;\n"
+        "SELECT v FROM t WHERE id = :id + 5 FOR KEY SHARE;\nEND;\n"
+    )
+    by_b = "\\set id random(1, 1000)\nSELECT count(*) FROM p WHERE b = :id;\n"
+    few = "\\set id random(1, 20)\nUPDATE t SET v = v + 1 WHERE id = :id;\n"
+    sort = f"{_ID}SELECT count(*) FROM (SELECT pad FROM t WHERE id BETWEEN :id AND :id + 20000 ORDER BY pad, v) x;\n"
     return [
         Trouble("VACUUM FULL of another table", ("vacuum full",),
                 _with(setup=big, disturb=_once(begin, "vacuum full big"))),
@@ -280,15 +311,16 @@ def troubles(r: random.Random) -> list[Trouble]:
         Trouble("small max_wal_size", ("checkpoint", "full-page"),
                 _with(conf="fsync=on\nmax_wal_size=32MB\nmin_wal_size=32MB\ncheckpoint_completion_target=0\n"), writes),
         Trouble("small work_mem", ("temporary", "work_mem"),
-                _with(conf="work_mem=64kB\n", script=f"{_ID}SELECT count(*) FROM (SELECT pad FROM t WHERE id "
-                      "BETWEEN :id AND :id + 20000 ORDER BY pad, v) x;\n"), lambda w: w.name == "aggregates"),
-        Trouble("few hot rows", ("row-locks", "lock"), _with(script=hot), updates),
+                _with(conf="work_mem=64kB\n", script=sort), lambda w: w.name == "aggregates",
+                _with(conf="work_mem=64MB\n", script=sort)),
+        Trouble("few hot rows", ("row-locks", "lock"), _with(script=hot), updates,
+                _with(script=hot.replace("random(1, 3)", "random(1, 1000) + 1000 * :client_id"))),
         Trouble("advisory lock", ("advisory",),
-                _with(script=f"BEGIN;\nSELECT pg_advisory_xact_lock(1);\n{scan}")),
+                _with(script=f"BEGIN;\nSELECT pg_advisory_xact_lock(1);\n{scan}"),
+                without=_with(script=f"BEGIN;\nSELECT 1;\n{scan}")),
         Trouble("function that sleeps", ("PgSleep",),
-                _with(setup="create function f(p float) returns int language sql as $$ select case when random() "
-                      "< p then (select 1 from pg_sleep(0.02)) else 0 end $$",
-                      script=f"{_ID}SELECT f({r.choice((0.01, 0.1))}), v FROM t WHERE id = :id;\n")),
+                _with(setup=nap, script=f"{_ID}SELECT f({r.choice((0.01, 0.1))}), v FROM t WHERE id = :id;\n"),
+                without=_with(setup=nap, script=f"{_ID}SELECT f(0), v FROM t WHERE id = :id;\n")),
         Trouble("slow network", ("network", "round trip"), _with(delay_ms=r.choice((1, 3, 10)))),
         Trouble("client held to a part of a CPU", ("client-bound",), _with(quota=r.uniform(0.15, 0.4)), keyed),
         Trouble("CPU limit of the server", ("cpu-quota", "limit"), _with(server_cpus=r.uniform(0.2, 0.8))),
@@ -296,27 +328,28 @@ def troubles(r: random.Random) -> list[Trouble]:
                 _with(disturb=causes._burners)),
         Trouble("frozen backends", ("stopped",), _with(disturb=_freeze(3, r.uniform(0.4, 2.0), r.randint(2, 4)))),
         Trouble("foreign key without an index", ("child",),
-                _with(setup="create table child (id int, t int references t); insert into child select i, 1 from "
-                      "generate_series(1, 100000) i",
-                      script="\\set id random(2, :rows)\nBEGIN;\nDELETE FROM t WHERE id = :id;\nROLLBACK;\n")),
-        Trouble("no index", ("missing-index", r"\bt\b.*index"),
-                _with(script="\\set id random(1, 1000)\nSELECT count(*) FROM t WHERE v = :id;\n")),
-        Trouble("subtransactions", ("subtrans", "slru"),
-                _with(script="\\set id random(1, 1000) + 1000 * :client_id\nBEGIN;\n" + "".join(
-                    f"SAVEPOINT s{k};\nUPDATE t SET v = v + 1 WHERE id = :id + {k};\n" for k in range(70)) + "END;\n",
-                      disturb=_open(0, 30, "update t set v = 0 where id = 99999")), updates),
+                _with(setup=child, script=delete),
+                without=_with(setup=f"{child}; create index on child (t)", script=delete)),
+        Trouble("no index", ("missing-index", r"\bt\b.*index"), _with(script=by_v),
+                without=_with(setup="create index on t (v)", script=by_v)),
+        # Without the open transaction the snapshots of others do not reach back: it is the reason of both.
+        Trouble("subtransactions", ("subtrans", "slru", "held-snapshot"),
+                _with(script=saved, disturb=_open(0, 30, "update t set v = 0 where id = 99999")), updates,
+                _with(script=saved)),
         Trouble("sequence", ("nextval", "sequence", "buffercontent"),
-                _with(setup="create sequence s", script="SELECT nextval('s');\n")),
+                _with(setup="create sequence s", script="SELECT nextval('s');\n"),
+                without=_with(setup="create sequence s cache 1000", script="SELECT nextval('s');\n")),
         Trouble("unlogged to logged", ("alter table", "set logged"),
                 _with(setup=big.replace("create table", "create unlogged table"),
                       disturb=_once(begin, "alter table big set logged"))),
         Trouble("multixacts", ("multixact",),
-                _with(script="\\set id random(1, 5)\nBEGIN;\nSELECT v FROM t WHERE id = :id FOR SHARE;\n"
-                      "SELECT v FROM t WHERE id = :id + 5 FOR KEY SHARE;\nEND;\n"), updates),
+                _with(script=shared.replace("{own}", "")), updates,
+                _with(script=shared.replace("{own}", " + 1000 * :client_id"))),
         Trouble("many partitions", ("lockmanager", "lock manager", "partition"),
                 _with(setup="create table p (a int, b int) partition by range (a); " + "; ".join(
                     f"create table p{k} partition of p for values from ({k}) to ({k + 1})" for k in range(120)),
-                      script="\\set id random(1, 1000)\nSELECT count(*) FROM p WHERE b = :id;\n")),
+                      script=by_b),
+                without=_with(setup="create table p (a int, b int)", script=by_b)),
         Trouble("TRUNCATE in a loop", ("truncate",),
                 _with(setup="create table gone (a int)", disturb=_loop(0, r.uniform(0, 0.02), "truncate gone"))),
         Trouble("REINDEX in a loop", ("reindex",),
@@ -328,9 +361,8 @@ def troubles(r: random.Random) -> list[Trouble]:
         Trouble("VACUUM in a loop", ("vacuum",),
                 _with(disturb=_loop(begin, 0, "vacuum (disable_page_skipping) t"))),
         Trouble("open snapshot", ("held-snapshot", "bloat"),
-                _with(script="\\set id random(1, 20)\nUPDATE t SET v = v + 1 WHERE id = :id;\n",
-                      disturb=_open(0, 30, "set transaction isolation level repeatable read",
-                                    "select 1 from t limit 1")), updates),
+                _with(script=few, disturb=_open(0, 30, "set transaction isolation level repeatable read",
+                                                "select 1 from t limit 1")), updates, _with(script=few)),
         Trouble("deadlocks of others", ("update t", "row-locks", "foreign-lock", "deadlock"),
                 _with(disturb=_after(begin, _deadlocks)), updates),
         Trouble("aggressive autovacuum", ("autovacuum",),
@@ -395,5 +427,6 @@ def draw(seed: int) -> Drawn:
         clients=r.choice((2, 4, 8)), seconds=SECONDS, interval_s=1.0,
     )  # fmt: skip
     if trouble is not None:
-        trouble = replace(trouble, act=_sized(trouble.act, workload.rows))
+        without = _sized(trouble.without, workload.rows) if trouble.without else None
+        trouble = replace(trouble, act=_sized(trouble.act, workload.rows), without=without)
     return Drawn(seed, workload.name, calm, trouble)

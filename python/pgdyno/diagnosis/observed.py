@@ -26,6 +26,10 @@ from pgdyno.store.manifest import Manifest
 from pgdyno.store.reading import RunData
 from pgdyno.units import Share
 
+#: A table in the nodes of a plan.
+_SCANNED = re.compile(r"\bScan on ([^\s();]+)")
+#: Statements that the server counted, by the transactions that were committed, where it counted throughout.
+_MOST_COUNTED = 0.9
 #: A statement that ends a transaction.
 _COMMIT = re.compile(r"\s*(?:commit|end)\b", re.IGNORECASE)
 
@@ -256,6 +260,13 @@ class Observed:
         return [(t, min(1.0, found[t][0] / whole), found[t][0] / max(1.0, found[t][1])) for t in order]
 
     @cached_property
+    def widest_plan(self) -> tuple[str, int]:
+        """Return the statement whose plan scans most tables and partitions, and their number; empty without plans."""
+        found = {str(row["statement"]): len(set(_SCANNED.findall(str(row["plan"])))) for row in self.whole("plans")}
+        widest = max(found, key=lambda text: found[text], default="")
+        return widest, found.get(widest, 0)
+
+    @cached_property
     def most_missed(self) -> tuple[str, float]:
         """Return the table with the most page misses in shared buffers, and its share; empty if unknown.
 
@@ -272,7 +283,8 @@ class Observed:
     def most_whole_pages(self) -> tuple[str, float]:
         """Return the statement that wrote most full-page images to WAL, and its share; empty if unknown.
 
-        The share is of all full-page images that the server wrote.
+        The share is of all full-page images that the server wrote; of those of statements where they were counted in
+        the warm-up only (private servers).
         """
         pages: dict[str, float] = {}
         for row in self.whole("statements"):
@@ -284,7 +296,16 @@ class Observed:
             for r in self.trials
             for row in r.rows("counters")
         )
-        return (most, pages[most] / max(written, sum(pages.values()))) if most and pages[most] else ("", 0.0)
+        own = sum(pages.values())
+        whole = max(written, own) if self._counts_throughout else own
+        return (most, pages[most] / whole) if most and pages[most] else ("", 0.0)
+
+    @property
+    def _counts_throughout(self) -> bool:
+        """Return True if the server counted about as many statements of the scripts as were executed."""
+        counted = sum(float(row["calls"]) for row in self.whole("statements") if row.get("line"))
+        summaries = [r.trial.summary for r in self.trials if r.trial.summary]
+        return counted >= _MOST_COUNTED * sum(s.committed for s in summaries)
 
     def has(self, source: str) -> bool:
         """Return True if the source has any samples."""

@@ -38,7 +38,7 @@ def dominant_share(name: str, share: float) -> Message | None:
 def nested(e: Observed) -> Message | None:
     """Return what takes most of the statements' time within them, or None if it is little or unknown.
 
-    It is a function, a check of foreign keys, or a statement of either.
+    It is a function, a check of foreign keys, a statement of either, or else a plan of very many tables.
     """
     found = [("nested", name, share, ms) for name, share, ms in e.functions[:1]]
     for text, share, ms in e.nested_statements[:1]:
@@ -48,8 +48,16 @@ def nested(e: Observed) -> Message | None:
     # Of a function and a statement of its own, the function.
     id, name, share, ms = max(found, key=lambda x: x[2], default=("", "", 0.0, 0.0))
     if share < Ranking.FUNCTION_NAMED:
-        return None
+        return _many_tables(e)
     return message(id, name=Name(name), share=Quantity(share, "share"), each=Quantity(ms * 1e6, "ns"))
+
+
+def _many_tables(e: Observed) -> Message | None:
+    """Return the statement whose plan scans most tables: each is planned, locked and opened every time."""
+    statement, n = e.widest_plan
+    if n < Ranking.TABLES_NAMED:
+        return None
+    return message("many-tables", statement=Name(shortened(statement)), n=n)
 
 
 def slowest(e: Observed) -> Message | None:

@@ -41,6 +41,8 @@ class Ranking:
     FUNCTION_NAMED = 0.2
     #: Share of a transaction's time from which one of several statements is named.
     STATEMENT_NAMED = 0.3
+    #: Tables and partitions in a plan from which their number is named.
+    TABLES_NAMED = 20
     #: Share of the busy time below which a part is ruled out as the limit.
     RULED_OUT = 0.05
     #: Cost of an avoidable cause from which it comes before limits.

@@ -23,7 +23,7 @@ from pgdyno.diagnosis.causes import every_cause, missing_index, throttled_storag
 from pgdyno.diagnosis.causes.data_io import from_device
 from pgdyno.diagnosis.finding import CLIENTS_TIME, THROUGHPUT, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed, loss
-from pgdyno.diagnosis.phrases import shortened
+from pgdyno.diagnosis.phrases import nested, shortened
 from pgdyno.diagnosis.recorded import Recorded, ratio
 from pgdyno.figures import BY_NAME
 from pgdyno.judge.compared import Pair, Row
@@ -737,8 +737,12 @@ def test_updates_off_their_pages_are_not_called_dead_rows(tmp_path: Path) -> Non
     assert bloat.message.id == "bloat-not-hot" and found[0].cause != "bloat"
 
 
-def test_whole_pages_after_a_checkpoint_before_the_measurement(tmp_path: Path) -> None:
-    """`between = { checkpoint = true }` and a warm-up: the burst is there, the checkpoint is not."""
+@pytest.mark.parametrize(("calls", "share"), [(60_000.0, "70%"), (5_000.0, "94%")])
+def test_whole_pages_after_a_checkpoint_before_the_measurement(tmp_path: Path, calls: float, share: str) -> None:
+    """`between = { checkpoint = true }` and a warm-up: the burst is there, the checkpoint is not.
+
+    The share is of all pages where statements were counted throughout, and of theirs if in the warm-up alone.
+    """
 
     def counters(i: int) -> list[dict[str, Any]]:
         pages = 2.0 if i < 20 else 0.05
@@ -753,12 +757,14 @@ def test_whole_pages_after_a_checkpoint_before_the_measurement(tmp_path: Path) -
     run = synthetic.make_run(
         tmp_path, synthetic.plans([8], 1), lambda _, i, rng: (600.0 if i < 20 else 1000.0) * (1 + rng.gauss(0, 0.02)),
         intervals=60, sampled={"counters": counters, "waits": [_RUNNING]},
-        totals={"statements": [{"statement": "update u set v = $1", "wal_full_pages": 2_000.0},
-                               {"statement": "update t set v = $1", "wal_full_pages": 29_400.0}]},
+        totals={"statements": [
+            {"statement": "update u set v = $1", "wal_full_pages": 2_000.0, "line": 0.0, "calls": 1.0},
+            {"statement": "update t set v = $1", "wal_full_pages": 29_400.0, "line": 1.0, "calls": calls},
+        ]},
     )  # fmt: skip
     first = RunAnalysis(reading.read(run)).diagnosis.findings[0]
     assert first.cause == "checkpoint-full-pages" and first.message.args["after"] == message("full-pages-earlier")
-    assert first.sentence.endswith("; 70% of the whole pages by: update t set v = $1).")
+    assert first.sentence.endswith(f"; {share} of the whole pages by: update t set v = $1).")
     assert first.cost.mean == pytest.approx(0.4 / 3, abs=0.06)
 
 
@@ -1000,8 +1006,8 @@ def test_a_neighbour_slows_those_who_need_a_processor(tmp_path: Path, waiting: f
 
 def test_thresholds_stand_in_one_table() -> None:
     """Other figures of a cause are constants of nature, or sizes that its actions propose."""
-    others = {"_PAGE", "_MISS_NS", "_MAINTENANCE", "_APART_S", "_MOST_WAL", "_OF_MEMORY", "_WORTH", "_STEP", "_BUFFERS",
-              "_TRIED", "_MOVED", "_MOST", "_PROPOSED", "_SWITCH_S", "_IN_MEMORY", "_A_CPU"}  # fmt: skip
+    others = {"_PAGE", "_PAGE_NS", "_MISS_NS", "_MAINTENANCE", "_APART_S", "_MOST_WAL", "_OF_MEMORY", "_WORTH", "_STEP",
+              "_BUFFERS", "_TRIED", "_MOVED", "_MOST", "_PROPOSED", "_SWITCH_S", "_IN_MEMORY", "_A_CPU"}  # fmt: skip
     folder = ROOT / "python" / "pgdyno" / "diagnosis" / "causes"
     found = set()
     for path in folder.glob("*.py"):
@@ -1012,3 +1018,41 @@ def test_thresholds_stand_in_one_table() -> None:
     named = {name.replace("_", "") for name in (c.name.replace("-", "") for c in every_cause())}
     groups = {n.lower() for n, x in vars(thresholds).items() if isinstance(x, type)}
     assert groups - named == {"cpus", "samples", "ranking", "dips", "freezes", "contrast", "difference"}
+
+
+def test_checkpoints_that_follow_each_other_take_waits_for_the_transaction_status(tmp_path: Path) -> None:
+    """A checkpoint writes the pages that each commit needs; there is no calm to compare with."""
+    wait = {**_RUNNING, "wait_type": "LWLock", "wait": "XactBuffer", "processes": 2.0}
+    counters = {"commits_per_s": 1000.0, "wal_full_pages_per_s": 500.0, "wal_bytes_per_s": 500 * 8192.0 + 5e5}
+    found = {}
+    for name, checkpoints in (("frequent", 4.0), ("none", 0.0)):
+        run = synthetic.make_run(
+            tmp_path / name, synthetic.plans([8], 1), lambda *_: 1000.0, intervals=20,
+            sampled={"counters": [{**counters, "checkpoints_requested_per_s": checkpoints}],
+                     "waits": [{**_RUNNING, "processes": 6.0}, wait]},
+        )  # fmt: skip
+        found[name] = RunAnalysis(reading.read(run)).diagnosis.findings
+    first = found["frequent"][0]
+    # A quarter of the time in waits, and CPU time that is known as a bound.
+    assert first.cause == "checkpoint-full-pages" and first.message.id == "full-pages-constant"
+    assert (
+        first.cost.low == pytest.approx(0.25, abs=0.01)
+        and first.cost.mean > 0.25
+        and "other-waits" not in {f.cause for f in found["frequent"]}
+    )
+    assert [f.cause for f in found["none"]].count("other-waits") == 1
+
+
+def test_a_plan_of_very_many_tables_is_named(tmp_path: Path) -> None:
+    def named(n: int) -> object:
+        plan = f"Append ({'; '.join(f'Index Only Scan on p{k} using p{k}_pkey' for k in range(n))})"
+        run = synthetic.make_run(
+            tmp_path / str(n), synthetic.plans([8], 1), lambda *_: 1000.0, intervals=20,
+            sampled={"waits": [{**_RUNNING, "processes": 8.0}]},
+            totals={"plans": [{"statement": "select from p where b = :b", "plan": plan}]},
+        )  # fmt: skip
+        data = reading.read(run)
+        return nested(Observed(data, data.trials))
+
+    assert named(10) is None
+    assert named(120) == message("many-tables", statement=Name("select from p where b = :b"), n=120)

@@ -17,8 +17,13 @@ from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
 
 _PAGE = 8192
-#: Seconds between checkpoints that are proposed, and bytes of WAL at most.
-_APART_S, _MOST_WAL = 1800, 64 << 30
+#: CPU time of a whole page, in ns: at most, of the backend and of the checkpointer.
+_PAGE_NS = 20e3
+#: Waits for a page of the transaction status while a checkpoint writes it.
+STATUS = ("LWLock:XactBuffer", "LWLock:CLogBuffer", "IO:SlruFlushSync", "IO:SlruSync", "IO:SlruWrite")
+#: Seconds between checkpoints that are proposed, and bytes of WAL at most: pg_wal may grow to that, on disks whose free
+#: space is not known.
+_APART_S, _MOST_WAL = 1800, 16 << 30
 
 
 def _pages(row: dict[str, Any]) -> float:
@@ -45,9 +50,7 @@ def _judge(e: Observed) -> Finding | None:
     cost = e.throughput_loss(lambda r, start, _: (id(r), start) in burst) if is_calm else None
     seen = cost is not None
     if cost is None and whole > CheckpointFullPages.WAL and checkpoints:
-        # Of the time that goes into WAL, the part that is whole pages.
-        waits = e.waiting("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite", "LWLock:WALInsert")
-        cost = None if waits is None else Share(*(x * whole for x in (waits.mean, waits.low, waits.high)))
+        cost = _without_calm(e, whole, pages)
     if cost is None or cost.mean < CheckpointFullPages.LOSS or whole < CheckpointFullPages.LEAST_WAL:
         return None
     sure = seen and cost.low > 0 and whole > CheckpointFullPages.WAL
@@ -58,7 +61,7 @@ def _judge(e: Observed) -> Finding | None:
     return e.finding(
         CAUSE,
         message(
-            "full-pages" if seen else "full-pages-at-most", share=cost, whole=message(f"whole-{what}"),
+            "full-pages" if seen else "full-pages-constant", share=cost, whole=message(f"whole-{what}"),
             wal_share=Quantity(whole, "share"), after=each if checkpoints else message("full-pages-earlier"),
             wal=Quantity(wal, "bytes"), by=by if statement else None,
         ),
@@ -77,12 +80,29 @@ def _judge(e: Observed) -> Finding | None:
     )  # fmt: skip
 
 
+def _without_calm(e: Observed, whole: float, pages: float) -> Share | None:
+    """Return the time of waits for WAL as far as it is whole pages, of status pages in I/O, and of CPUs at most."""
+    wal, status = e.waiting("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite", "LWLock:WALInsert"), e.waiting(*STATUS)
+    if wal is None or status is None:
+        return None
+    cpu = min(e.running.mean if e.running else 0.0, pages * _PAGE_NS / e.latency_ns) if e.latency_ns else 0.0
+    mean, low, high = (getattr(wal, n) * whole + getattr(status, n) for n in ("mean", "low", "high"))
+    return Share(min(1.0, mean + cpu / 2), low, min(1.0, high + cpu))
+
+
+def are_constant(e: Observed) -> bool:
+    """Return True if checkpoints follow so closely that most of the WAL is whole pages all the time."""
+    return bool(checkpoints_of(e)) and (whole_pages_share(e) or 0.0) > CheckpointFullPages.WAL
+
+
 def fewer_checkpoints(e: Observed, cost: Share) -> list[Action]:
     """Return the action of checkpoints half an hour apart; none if they are that already."""
     now = size_of(e.setting("max_wal_size")) or 1 << 30
     wanted = max(2 * now, 1.5 * _APART_S * (e.mean("counters", "wal_bytes_per_s") or 0.0))
-    settings = {"max_wal_size": megabytes(min(wanted, _MOST_WAL)), "checkpoint_timeout": "30min"}
-    if now >= _MOST_WAL and e.setting("checkpoint_timeout") == "30min":
+    settings = {"max_wal_size": megabytes(min(wanted, _MOST_WAL))} if now < _MOST_WAL else {}
+    if e.setting("checkpoint_timeout") != "30min":
+        settings["checkpoint_timeout"] = "30min"
+    if not settings:
         return []
     return [Action("recovery", removed(e, cost, 0.2, frees_cpu=True), "removed", settings)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pgdyno.diagnosis import wait_events
 from pgdyno.diagnosis.cause import Cause
-from pgdyno.diagnosis.causes import data_io, parallel_query, row_locks, wal_flush, wal_insert
+from pgdyno.diagnosis.causes import checkpoint_full_pages, data_io, parallel_query, row_locks, wal_flush, wal_insert
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import nested, shortened
@@ -20,6 +20,8 @@ _TAKEN = {
         "IO:BufFileWrite", "IO:BufFileTruncate", "LWLock:BufferMapping",
     )
 }  # fmt: skip
+#: Waits that another cause is about where checkpoints follow each other.
+_OF_CHECKPOINTS = {w.lower() for w in checkpoint_full_pages.STATUS}
 #: Waits that another cause is about where parallel workers do not help.
 _OF_WORKERS = {w.lower() for w in parallel_query.WAITS}
 
@@ -31,6 +33,8 @@ def _judge(e: Observed) -> Finding | None:
     # A script that sleeps does so on purpose; a function or a trigger that sleeps is a trouble.
     if any(r.mentions("pg_sleep") for r in e.trials):
         left = [w for w in left if w != _SLEEP]
+    if checkpoint_full_pages.are_constant(e):
+        left = [w for w in left if w.lower() not in _OF_CHECKPOINTS]
     if parallel_query.is_pointless(e):
         left = [w for w in left if w.lower() not in _OF_WORKERS]
     cost = e.waiting(*left) if left else None

@@ -7,7 +7,7 @@ from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
-from pgdyno.diagnosis.phrases import setting, shortened
+from pgdyno.diagnosis.phrases import nested, setting, shortened
 from pgdyno.diagnosis.thresholds import ParallelQuery
 from pgdyno.message import Name, message
 from pgdyno.units import Quantity, Share
@@ -44,7 +44,8 @@ def _judge(e: Observed) -> Finding | None:
     return e.finding(
         CAUSE,
         message(
-            "parallel-query", share=whole, time=Quantity(e.latency_ns, "ns"), waiting=waiting if statement else None
+            "parallel-query", share=whole, time=Quantity(e.latency_ns, "ns"), waiting=waiting if statement else None,
+            nested=nested(e),
         ),
         cost, CLIENTS_TIME, Confidence.MEDIUM,
         message("parallel-query-remedy", cost=setting(e, "parallel_setup_cost", "setting-default")),

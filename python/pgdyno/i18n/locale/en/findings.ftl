@@ -20,7 +20,7 @@ buffer-misses-remedy = Increase shared_buffers: it is { $buffers }, the data are
 mostly-of = { " " }({ $share } of them of { $name })
 
 full-pages = Whole pages after checkpoints cost { $share } of { $whole }: { $wal_share } of the WAL is pages written whole at their first change after { $after } ({ $wal } of WAL per transaction{ $by }).
-full-pages-at-most = Whole pages after checkpoints cost up to { $share } of { $whole }: { $wal_share } of the WAL is pages written whole at their first change after { $after } ({ $wal } of WAL per transaction{ $by }).
+full-pages-constant = Whole pages and waits after frequent checkpoints cost about { $share } of { $whole }: { $wal_share } of the WAL is pages written whole at their first change after { $after } ({ $wal } of WAL per transaction{ $by }).
 full-pages-by = ; { $share } of the whole pages by: { $statement }
 full-pages-each = each of { $n } checkpoints
 full-pages-earlier = a checkpoint before the measurement
@@ -90,13 +90,14 @@ other-waits = Clients wait during { $share } of their time for events that pgdyn
 nested = ; function { $name } takes { $share } of the statements' time ({ $each } per call)
 nested-foreign-key = ; checks of foreign keys in table { $name } take { $share } of the statements' time ({ $each } per check)
 nested-statement = ; { $name }, which other statements call, takes { $share } of their time ({ $each } per call)
+many-tables = ; the plan of { $statement } scans { $n } tables and partitions, each of which is planned, locked and opened every time
 slowest = ; { $share } of a transaction is { $statement }
 other-waits-meaning = ; PostgreSQL: { $description }
 other-waits-statement = ; { $share } of that in { $statement }
 other-waits-asleep-remedy = No script calls pg_sleep: look for it in the triggers and functions of the tables that the script changes (track_functions = all shows their time).
 other-waits-remedy = Look up { $wait } in the documentation of PostgreSQL, Wait Events (The Cumulative Statistics System).
 
-parallel-query = Clients wait for parallel workers during { $share } of their time, in transactions of { $time } on average{ $waiting }.
+parallel-query = Clients wait for parallel workers during { $share } of their time, in transactions of { $time } on average{ $waiting }{ $nested }.
 parallel-query-remedy = Parallel workers take longer to start than they save here, or use CPUs that the other clients need: set max_parallel_workers_per_gather to 0 for this load, or raise parallel_setup_cost (now { $cost }).
 
 few-clients = The number of clients, { $clients }, is too small for the CPUs, { $idle } of which stay idle: each client runs one statement at a time, and is on a CPU during { $share } of its time{ $most }{ $nested }.

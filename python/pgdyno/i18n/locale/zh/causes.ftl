@@ -15,7 +15,7 @@ about-buffer-misses-cost = 客户端处于读等待的时间，或 track_io_timi
 
 about-checkpoint-full-pages = 检查点之后，对某页的首次修改会把整页（8 KiB）写入 WAL，以防页撕裂（full_page_writes，全页写）。因此每次检查点后 WAL 量骤增，随后回落。
 about-checkpoint-full-pages-seen = 整页占 WAL 的 10% 以上，且代价达到 3%。
-about-checkpoint-full-pages-cost = 每事务整页多的采样与最平静的四分之一采样比较吞吐量。平静采样不足时给出上限：WAL 等待时间乘以整页在 WAL 中的比例。
+about-checkpoint-full-pages-cost = 每事务整页多的采样与最平静的四分之一采样比较吞吐量。平静采样不足时，代价为：WAL 等待时间乘以整页在 WAL 中的比例，加上等待检查点写出事务状态页的时间，再加上整页 CPU 时间的估计。
 
 about-checkpoint-writes = 检查点把 shared_buffers 中的所有脏页写入磁盘并同步文件。客户端的读取和 WAL 同步排在这些写入之后。
 about-checkpoint-writes-seen = 服务器日志或 checkpointer 的活动显示检查点何时写入。损失达吞吐量的 5% 且区间大于零时报告。

@@ -20,7 +20,7 @@ buffer-misses-remedy = 加大 shared_buffers：现为 { $buffers }，数据为 {
 mostly-of = （其中 { $share } 属于 { $name }）
 
 full-pages = 检查点后的全页写入占{ $whole }的 { $share }：WAL 的 { $wal_share } 是{ $after }之后各页首次修改时写入的整页（每事务 WAL { $wal }{ $by }）。
-full-pages-at-most = 检查点后的全页写入至多占{ $whole }的 { $share }：WAL 的 { $wal_share } 是{ $after }之后各页首次修改时写入的整页（每事务 WAL { $wal }{ $by }）。
+full-pages-constant = 频繁检查点后的全页写入和等待约占{ $whole }的 { $share }：WAL 的 { $wal_share } 是{ $after }之后各页首次修改时写入的整页（每事务 WAL { $wal }{ $by }）。
 full-pages-by = ；全页镜像的 { $share } 来自：{ $statement }
 full-pages-each = 每次检查点（共 { $n } 次）
 full-pages-earlier = 测量之前的检查点
@@ -90,13 +90,14 @@ other-waits = 客户端有 { $share } 的时间在等待 pgdyno 没有规则的�
 nested = ；函数 { $name } 占语句时间的 { $share }（每次调用 { $each }）
 nested-foreign-key = ；在表 { $name } 中检查外键占语句时间的 { $share }（每次 { $each }）
 nested-statement = ；由其他语句调用的 { $name } 占其时间的 { $share }（每次 { $each }）
+many-tables = ；{ $statement } 的计划扫描 { $n } 个表和分区，每次都要逐个规划、加锁和打开
 slowest = ；一个事务中 { $statement } 占 { $share }
 other-waits-meaning = ；PostgreSQL 的说明：{ $description }
 other-waits-statement = ；其中 { $share } 在 { $statement } 中
 other-waits-asleep-remedy = 脚本没有调用 pg_sleep：请检查脚本所修改的表的触发器和函数（track_functions = all 显示其耗时）。
 other-waits-remedy = { $wait } 的含义见 PostgreSQL 文档“累积统计系统”一章中的等待事件。
 
-parallel-query = 客户端有 { $share } 的时间在等待并行工作进程，事务平均耗时 { $time }{ $waiting }。
+parallel-query = 客户端有 { $share } 的时间在等待并行工作进程，事务平均耗时 { $time }{ $waiting }{ $nested }。
 parallel-query-remedy = 启动并行工作进程的时间多于它节省的时间，或它占用了其他客户端需要的 CPU：为此负载把 max_parallel_workers_per_gather 设为 0，或增大 parallel_setup_cost（现为 { $cost }）。
 
 few-clients = 客户端数（{ $clients }）太少，不足以用满 CPU，{ $idle } 的 CPU 空闲：每个客户端一次只执行一条语句，{ $share } 的时间在 CPU 上{ $most }{ $nested }。
