@@ -90,7 +90,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=16.0, help="of an observation")
     parser.add_argument("--json", type=Path, help="file for the results")
     parser.add_argument("names", nargs="*", help="parts of their names; default: all")
-    parser.add_argument("--cost", type=float, metavar="SECONDS", help="measure the cost of observing instead")
+    parser.add_argument(
+        "--cost", type=float, metavar="SECONDS", help="measure the cost of observing instead; 200 or more"
+    )
     args = parser.parse_args()
     if why := observed.why_not():
         sys.exit(why)

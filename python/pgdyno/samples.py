@@ -42,7 +42,8 @@ class Commands:
 class CommandIo:
     """Bytes that ended commands of other sessions read, wrote, and added to WAL; PostgreSQL 18 and later.
 
-    PostgreSQL counts them at the end of a command: a row belongs to the sample in which the command ended.
+    PostgreSQL counts them at the end of a command: a row belongs to the sample in which the command ended. Pages that
+    VACUUM FULL, CLUSTER and CREATE INDEX write past shared buffers, and temporary files, are not among them.
     """
 
     application: str

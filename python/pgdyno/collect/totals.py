@@ -181,6 +181,8 @@ def read(conn: Connection, *, statements_alone: bool = False, is_ours: bool = Fa
         try:
             with extensions.at_hand(conn, extension, make=is_ours) as schema:
                 for name, q in questions.items() if schema else ():
+                    if name == "nested_statements" and not is_ours and not _counts_nested(conn):
+                        continue
                     _count(conn, totals, name, q, q.query.replace("{schema}", schema).encode())
         except psycopg.Error as e:
             totals.missing.append(message("gap-of", what=Name(next(iter(questions))), reason=Name(one_line(e))))
@@ -194,6 +196,11 @@ def read(conn: Connection, *, statements_alone: bool = False, is_ours: bool = Fa
     if not statements_alone:
         _read_catalog(conn, totals)
     return totals
+
+
+def _counts_nested(conn: Connection) -> bool:
+    row = conn.execute("select current_setting('pg_stat_statements.track', true)").fetchone()
+    return row is not None and row[0] == "all"
 
 
 def _read_catalog(conn: Connection, totals: Totals) -> None:

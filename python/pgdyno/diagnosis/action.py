@@ -14,6 +14,8 @@ from pgdyno.units import Quantity, Share
 #: Settings that a server takes over at its start only.
 _AT_START = {"shared_buffers", "wal_buffers", "huge_pages", "io_method", "max_connections"}
 _UNITS = {"": 1, "B": 1, "kB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "TB": 1 << 40}
+_TIMES = {"ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)?$")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|TB)?$")
 
 
@@ -112,6 +114,12 @@ def size_of(text: str) -> int:
     """Return the bytes of a setting such as 128MB; 0 if it is not a size."""
     match = _SIZE.match(text.strip())
     return int(float(match[1]) * _UNITS[match[2] or ""]) if match else 0
+
+
+def seconds_of(text: str) -> float:
+    """Return the seconds of a setting such as 5min; 0 if it is not a time. A number without a unit is in seconds."""
+    match = _TIME.match(text.strip())
+    return float(match[1]) * _TIMES[match[2] or "s"] if match else 0.0
 
 
 def megabytes(size: float) -> str:

@@ -56,23 +56,27 @@ def commands(r: Recorded) -> list[Ran]:
 
 @dataclass(frozen=True)
 class Moved:
-    """Bytes that a command of other sessions read and wrote to files; of those, WAL where it is known apart."""
+    """Bytes that a command of other sessions read, wrote (WAL among them), and added to WAL; None: not known."""
 
-    read: float = 0.0
-    written: float = 0.0
+    read: float | None = None
+    written: float | None = None
     wal: float | None = None
 
 
 def moved(rs: Sequence[Recorded], command: str) -> Moved | None:
     """Return the bytes of a command over all trials; None: they are not known.
 
-    PostgreSQL counts a session's bytes at the end of a command, and forgets them with the session. Else those of the
-    kernel count, if no other command ran.
+    Those read and written are the kernel's, if no other command ran. PostgreSQL counts WAL, and pages that were read,
+    at the end of a command, and forgets them with the session.
     """
-    return _counted(rs, command) or _kernel_bytes(rs, command)
+    kernel, (read, wal) = _kernel_bytes(rs, command), _counted(rs, command)
+    if kernel is None and wal is None:
+        return None
+    return Moved(kernel[0] if kernel else read, kernel[1] if kernel else None, wal)
 
 
-def _kernel_bytes(rs: Sequence[Recorded], command: str) -> Moved | None:
+def _kernel_bytes(rs: Sequence[Recorded], command: str) -> tuple[float, float] | None:
+    """Return the bytes that the kernel saw other sessions read and write while the command ran."""
     read = written = 0.0
     is_known = False
     for r in rs:
@@ -88,20 +92,18 @@ def _kernel_bytes(rs: Sequence[Recorded], command: str) -> Moved | None:
                 length_s = (row["end_ns"] - row["start_ns"]) / 1e9
                 read += float(row.get("read_bytes_per_s") or 0.0) * length_s
                 written += float(row["write_bytes_per_s"]) * length_s
-    return Moved(read, written) if is_known else None
+    return (read, written) if is_known else None
 
 
-def _counted(rs: Sequence[Recorded], command: str) -> Moved | None:
-    found = None
+def _counted(rs: Sequence[Recorded], command: str) -> tuple[float | None, float | None]:
+    """Return the bytes that PostgreSQL counted for a command: read, and WAL."""
+    read = wal = None
     for r in rs:
-        names = _grouped({shortened(str(row["command"])) for row in r.rows("commands")})
+        names = _grouped({shortened(str(row["command"])) for s in ("commands", "command_io") for row in r.rows(s)})
         for row in r.rows("command_io"):
-            name = shortened(str(row["command"]))
-            if names.get(name, name) == command:
-                before = found or Moved(wal=0.0)
-                written = before.written + row["write_bytes"]
-                found = Moved(before.read + row["read_bytes"], written, (before.wal or 0.0) + row["wal_bytes"])
-    return found
+            if names[shortened(str(row["command"]))] == command:
+                read, wal = (read or 0.0) + row["read_bytes"], (wal or 0.0) + row["wal_bytes"]
+    return read, wal
 
 
 def _grouped(texts: Collection[str]) -> dict[str, str]:

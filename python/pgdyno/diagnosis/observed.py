@@ -19,7 +19,7 @@ from pgdyno.analysis.spread import student_975
 from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.finding import CauseName, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.recorded import SAMPLE_NS, Recorded, Row, Wait, is_outside, ratio, runs
-from pgdyno.diagnosis.thresholds import Cpus, Samples
+from pgdyno.diagnosis.thresholds import Cpus, Ranking, Samples
 from pgdyno.message import Message
 from pgdyno.model import Caveat, Event, TrialRecord, TrialSummary
 from pgdyno.store.manifest import Manifest
@@ -28,7 +28,7 @@ from pgdyno.units import Share
 
 #: A table in the nodes of a plan.
 _SCANNED = re.compile(r"\bScan on ([^\s();]+)")
-#: Statements that the server counted, by the transactions that were committed, where it counted throughout.
+#: Statements that the server counted, by those that were executed, where it counted throughout.
 _MOST_COUNTED = 0.9
 #: A statement that ends a transaction.
 _COMMIT = re.compile(r"\s*(?:commit|end)\b", re.IGNORECASE)
@@ -260,9 +260,25 @@ class Observed:
         return [(t, min(1.0, found[t][0] / whole), found[t][0] / max(1.0, found[t][1])) for t in order]
 
     @cached_property
+    def rolled_back(self) -> float:
+        """Transactions of the database that were rolled back, by the server's counters."""
+        rows = (row for r in self.trials for row in r.rows("counters"))
+        rates = ((float(row.get("rollbacks_per_s") or 0.0), row["end_ns"] - row["start_ns"]) for row in rows)
+        return float(sum(rate * length_ns / 1e9 for rate, length_ns in rates))
+
+    @cached_property
     def widest_plan(self) -> tuple[str, int]:
-        """Return the statement whose plan scans most tables and partitions, and their number; empty without plans."""
-        found = {str(row["statement"]): len(set(_SCANNED.findall(str(row["plan"])))) for row in self.whole("plans")}
+        """Return the statement whose plan has most tables and partitions, and their number; empty without plans.
+
+        Statements that take little of the transactions' time do not count.
+        """
+        rows = self.whole("plans")
+        alone = len({(row["script"], row["line"]) for row in rows}) == 1
+        found = {
+            str(row["statement"]): len(set(_SCANNED.findall(str(row["plan"]))))
+            for row in rows
+            if alone or self.statement_share(str(row["script"]), int(row["line"])) >= Ranking.STATEMENT_NAMED
+        }
         widest = max(found, key=lambda text: found[text], default="")
         return widest, found.get(widest, 0)
 
@@ -303,9 +319,12 @@ class Observed:
     @property
     def _counts_throughout(self) -> bool:
         """Return True if the server counted about as many statements of the scripts as were executed."""
+        if self.is_observation:
+            return True
         counted = sum(float(row["calls"]) for row in self.whole("statements") if row.get("line"))
         summaries = [r.trial.summary for r in self.trials if r.trial.summary]
-        return counted >= _MOST_COUNTED * sum(s.committed for s in summaries)
+        executed = sum(s.latency.count for of in summaries for s in of.statements)
+        return counted >= _MOST_COUNTED * max(executed, sum(s.committed for s in summaries))
 
     def has(self, source: str) -> bool:
         """Return True if the source has any samples."""

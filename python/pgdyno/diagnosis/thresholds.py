@@ -68,6 +68,10 @@ class Dips:
     NOTHING = 0.1
     #: Transactions that would have been committed in an interval with nothing.
     EXPECTED_COMMITS = 20.0
+    #: Dips from which they may be regular.
+    FEWEST_REGULAR = 4
+    #: Share of the period by which the start of a regular dip may be off.
+    REGULAR = 0.1
     #: Share of the time in a dip that makes a wait its reason.
     WAIT = 0.5
 
@@ -163,6 +167,10 @@ class CheckpointFullPages:
     WAL = 0.3
     #: Share of the WAL that is full-page images, below which they do not matter.
     LEAST_WAL = 0.1
+    #: Checkpoints in the measurement from which they may be frequent.
+    FREQUENT = 3
+    #: Seconds from one frequent checkpoint to the next, at most.
+    FREQUENT_S = 60.0
 
 
 class CheckpointWrites:

@@ -1007,7 +1007,8 @@ def test_a_neighbour_slows_those_who_need_a_processor(tmp_path: Path, waiting: f
 def test_thresholds_stand_in_one_table() -> None:
     """Other figures of a cause are constants of nature, or sizes that its actions propose."""
     others = {"_PAGE", "_PAGE_NS", "_MISS_NS", "_MAINTENANCE", "_APART_S", "_MOST_WAL", "_OF_MEMORY", "_WORTH", "_STEP",
-              "_BUFFERS", "_TRIED", "_MOVED", "_MOST", "_PROPOSED", "_SWITCH_S", "_IN_MEMORY", "_A_CPU"}  # fmt: skip
+              "_BUFFERS", "_TRIED", "_NAMED", "_MOVED", "_MOST", "_PROPOSED", "_SWITCH_S", "_IN_MEMORY",
+              "_A_CPU"}  # fmt: skip
     folder = ROOT / "python" / "pgdyno" / "diagnosis" / "causes"
     found = set()
     for path in folder.glob("*.py"):
@@ -1034,7 +1035,7 @@ def test_checkpoints_that_follow_each_other_take_waits_for_the_transaction_statu
         found[name] = RunAnalysis(reading.read(run)).diagnosis.findings
     first = found["frequent"][0]
     # A quarter of the time in waits, and CPU time that is known as a bound.
-    assert first.cause == "checkpoint-full-pages" and first.message.id == "full-pages-constant"
+    assert first.cause == "checkpoint-full-pages" and first.message.id == "full-pages-frequent"
     assert (
         first.cost.low == pytest.approx(0.25, abs=0.01)
         and first.cost.mean > 0.25
@@ -1049,7 +1050,9 @@ def test_a_plan_of_very_many_tables_is_named(tmp_path: Path) -> None:
         run = synthetic.make_run(
             tmp_path / str(n), synthetic.plans([8], 1), lambda *_: 1000.0, intervals=20,
             sampled={"waits": [{**_RUNNING, "processes": 8.0}]},
-            totals={"plans": [{"statement": "select from p where b = :b", "plan": plan}]},
+            totals={
+                "plans": [{"statement": "select from p where b = :b", "plan": plan, "script": "w.sql", "line": 1.0}],
+            },
         )  # fmt: skip
         data = reading.read(run)
         return nested(Observed(data, data.trials))

@@ -59,14 +59,15 @@ _ENDED_S = 12
 _IO: LiteralString = """
 select a.pid, extract(epoch from clock_timestamp() - a.backend_start)::float8,
        coalesce(a.application_name, ''), left(a.query, 200),
-       a.state = 'active', io.read::float8, io.written::float8, w.wal_bytes::float8
+       a.state <> 'idle', a.query_start, io.read::float8, io.written::float8, w.wal_bytes::float8
 from pg_stat_get_activity(null) a
 cross join lateral (select coalesce(sum(read_bytes), 0) as read,
-                           coalesce(sum(write_bytes), 0) + coalesce(sum(extend_bytes), 0) as written
+                           greatest(coalesce(sum(write_bytes), 0), coalesce(sum(extend_bytes), 0)) as written
                     from pg_stat_get_backend_io(a.pid) where object <> 'wal') io
 cross join lateral pg_stat_get_backend_wal(a.pid) w
 where a.backend_type = 'client backend' and coalesce(a.application_name, '') not in (%s, 'pgdyno admin')
-  and (a.state <> 'idle' or a.state_change > clock_timestamp() - make_interval(secs => %s))
+  -- Null: the session has ended meanwhile.
+  and w.wal_bytes is not null and (a.state <> 'idle' or a.state_change > clock_timestamp() - make_interval(secs => %s))
 limit 50"""
 #: A transaction that does nothing for longer is not at work.
 _IDLE_S = 1.0
@@ -114,8 +115,8 @@ class CommandIo:
         self._application = application
         self._has_others = has_others
         self._grown = Differences()
-        #: What a session ran at the last look; None: nothing.
-        self._ran: dict[int, str | None] = {}
+        #: What a session ran at the last look, or had run last within an open transaction, and its begin.
+        self._ran: dict[int, tuple[str, object] | None] = {}
         #: Seconds since the last look; before the first one, none that count.
         self._since_s = -math.inf
 
@@ -126,16 +127,18 @@ class CommandIo:
             return []
         found: list[Row] = []
         rows = self._conn.execute(_IO, [self._application, _ENDED_S], prepare=True).fetchall()
-        for pid, age_s, application, query, is_active, *counted in rows:
+        for pid, age_s, application, query, is_busy, start, *counted in rows:
             now = dict(zip(("read_bytes", "write_bytes", "wal_bytes"), counted, strict=True))
             if pid not in self._ran and age_s < self._since_s:
                 # One that has begun since the last look: all that it counts is of this time.
                 self._grown.of(pid, dict.fromkeys(now, 0.0))
             grown = self._grown.of(pid, now)
-            # What a backend counts, it tells when a command has ended: the one that ran before, if any did.
-            command = self._ran.get(pid) or query
-            self._ran[pid] = query if is_active else None
-            if grown is not None and any(grown.values()):
+            # What a backend counts, it tells when a command has ended: the one that ran at the last look, or else the
+            # last one. One that runs now has not ended: of others before it nothing is known.
+            before, now_runs = self._ran.get(pid), (query, start) if is_busy else None
+            self._ran[pid] = now_runs
+            command = before[0] if before is not None and before != now_runs else "" if is_busy else query
+            if grown is not None and any(grown.values()) and command:
                 found.append({"application": application, "command": without_literals(command), **grown})
         self._since_s = 0.0
         self._ran = {row[0]: self._ran[row[0]] for row in rows}

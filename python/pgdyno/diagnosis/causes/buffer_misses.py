@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgdyno.diagnosis.cause import Cause
-from pgdyno.diagnosis.causes.data_io import READS, from_device, larger_buffers, memory
+from pgdyno.diagnosis.causes.data_io import READS, copying, from_device, larger_buffers, memory
 from pgdyno.diagnosis.finding import CLIENTS_TIME, Confidence, Fact, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import dominant_share, setting
@@ -24,7 +24,9 @@ def _judge(e: Observed) -> Finding | None:
         if any(r.are_others_at_work for r in e.trials)
         else min(1.0, (e.mean("counters", "read_ms_per_s") or 0.0) / 1000 / (e.busy_clients or e.clients))
     )
-    cost = Share(max(timed, waits.mean), max(waits.low, min(timed, waits.mean)), max(timed, waits.high))
+    waited = Share(max(timed, waits.mean), max(waits.low, min(timed, waits.mean)), max(timed, waits.high))
+    cpu = copying(e)
+    cost = Share(min(1.0, waited.mean + cpu / 2), waited.low, min(1.0, waited.high + cpu))
     fresh = from_device(e)
     misses = read / (read + hit)
     if (
@@ -40,14 +42,16 @@ def _judge(e: Observed) -> Finding | None:
             "buffer-misses", misses=Quantity(misses, "share"), of=dominant_share(*e.most_missed), share=cost,
             source=message(source),
         ),
-        cost, CLIENTS_TIME, Confidence.HIGH if misses > 2 * BufferMisses.RATIO else Confidence.MEDIUM,
+        cost, CLIENTS_TIME,
+        # What is estimated is less sure than what was seen.
+        Confidence.HIGH if misses > 2 * BufferMisses.RATIO and waited.mean >= cpu / 2 else Confidence.MEDIUM,
         message(
             "buffer-misses-remedy", buffers=setting(e, "shared_buffers"), data=Quantity(e.data_bytes, "bytes"),
             hot=Quantity(e.plan.hot_set, "share"), memory=memory(e),
         ),
         [Fact("misses", misses, "%"),
          Fact("pages-missed", e.per_transaction("blocks_read_per_s") or 0.0)],
-        actions=larger_buffers(e, cost, 0.3),
+        actions=larger_buffers(e, waited, 0.3),
     )  # fmt: skip
 
 

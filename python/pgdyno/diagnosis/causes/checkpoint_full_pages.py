@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgdyno.diagnosis.action import Action, megabytes, size_of
+from pgdyno.diagnosis.action import Action, megabytes, seconds_of, size_of
 from pgdyno.diagnosis.cause import Cause
 from pgdyno.diagnosis.difference import whole_pages_share
-from pgdyno.diagnosis.finding import CLIENTS_TIME, THROUGHPUT, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.finding import CLIENTS_TIME, THROUGHPUT, Confidence, Fact, Finding, Kind, MissingColumnError
 from pgdyno.diagnosis.gains import removed
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.phrases import setting, shortened
@@ -50,10 +50,12 @@ def _judge(e: Observed) -> Finding | None:
     cost = e.throughput_loss(lambda r, start, _: (id(r), start) in burst) if is_calm else None
     seen = cost is not None
     if cost is None and whole > CheckpointFullPages.WAL and checkpoints:
-        cost = _without_calm(e, whole, pages)
+        cost = _without_calm(e, whole, pages, checkpoints)
     if cost is None or cost.mean < CheckpointFullPages.LOSS or whole < CheckpointFullPages.LEAST_WAL:
         return None
+    frequent = not seen and _are_frequent(e, checkpoints)
     sure = seen and cost.low > 0 and whole > CheckpointFullPages.WAL
+    confidence = Confidence.HIGH if sure else Confidence.MEDIUM if cost.low > 0 else Confidence.LOW
     what = THROUGHPUT if seen else CLIENTS_TIME
     statement, share = e.most_whole_pages
     by = message("full-pages-by", share=Quantity(share, "share"), statement=Name(shortened(statement)))
@@ -61,11 +63,12 @@ def _judge(e: Observed) -> Finding | None:
     return e.finding(
         CAUSE,
         message(
-            "full-pages" if seen else "full-pages-constant", share=cost, whole=message(f"whole-{what}"),
+            "full-pages" if seen else "full-pages-frequent" if frequent else "full-pages-waits", share=cost,
+            whole=message(f"whole-{what}"),
             wal_share=Quantity(whole, "share"), after=each if checkpoints else message("full-pages-earlier"),
             wal=Quantity(wal, "bytes"), by=by if statement else None,
         ),
-        cost, what, Confidence.HIGH if sure else Confidence.MEDIUM,
+        cost, what, confidence,
         message(
             "full-pages-remedy", size=setting(e, "max_wal_size"), timeout=setting(e, "checkpoint_timeout")
         ),
@@ -80,19 +83,34 @@ def _judge(e: Observed) -> Finding | None:
     )  # fmt: skip
 
 
-def _without_calm(e: Observed, whole: float, pages: float) -> Share | None:
-    """Return the time of waits for WAL as far as it is whole pages, of status pages in I/O, and of CPUs at most."""
+def _without_calm(e: Observed, whole: float, pages: float, checkpoints: float) -> Share | None:
+    """Return the time of waits for WAL as far as it is whole pages.
+
+    Where checkpoints follow each other, waits for the status pages that they write, and CPU time, belong to it.
+    """
     wal, status = e.waiting("IO:WALSync", "IO:WALWrite", "LWLock:WALWrite", "LWLock:WALInsert"), e.waiting(*STATUS)
     if wal is None or status is None:
         return None
+    if not _are_frequent(e, checkpoints):
+        return Share(*(x * whole for x in (wal.mean, wal.low, wal.high)))
     cpu = min(e.running.mean if e.running else 0.0, pages * _PAGE_NS / e.latency_ns) if e.latency_ns else 0.0
     mean, low, high = (getattr(wal, n) * whole + getattr(status, n) for n in ("mean", "low", "high"))
     return Share(min(1.0, mean + cpu / 2), low, min(1.0, high + cpu))
 
 
-def are_constant(e: Observed) -> bool:
-    """Return True if checkpoints follow so closely that most of the WAL is whole pages all the time."""
-    return bool(checkpoints_of(e)) and (whole_pages_share(e) or 0.0) > CheckpointFullPages.WAL
+def _are_frequent(e: Observed, checkpoints: float) -> bool:
+    if checkpoints < CheckpointFullPages.FREQUENT:
+        return False
+    return sum(r.seconds for r in e.trials) / checkpoints <= CheckpointFullPages.FREQUENT_S
+
+
+def takes_status(e: Observed) -> bool:
+    """Return True if the waits for status pages belong to a finding of this cause."""
+    try:
+        found = _judge(e)
+    except MissingColumnError:
+        return False
+    return found is not None and found.message.id == "full-pages-frequent"
 
 
 def fewer_checkpoints(e: Observed, cost: Share) -> list[Action]:
@@ -100,7 +118,7 @@ def fewer_checkpoints(e: Observed, cost: Share) -> list[Action]:
     now = size_of(e.setting("max_wal_size")) or 1 << 30
     wanted = max(2 * now, 1.5 * _APART_S * (e.mean("counters", "wal_bytes_per_s") or 0.0))
     settings = {"max_wal_size": megabytes(min(wanted, _MOST_WAL))} if now < _MOST_WAL else {}
-    if e.setting("checkpoint_timeout") != "30min":
+    if seconds_of(e.setting("checkpoint_timeout")) < _APART_S:
         settings["checkpoint_timeout"] = "30min"
     if not settings:
         return []

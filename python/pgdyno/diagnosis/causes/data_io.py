@@ -43,15 +43,21 @@ def from_device(e: Observed) -> float | None:
     return e.device("read_bytes_per_s", e.data_device) / (blocks * 8192)
 
 
+def copying(e: Observed) -> float:
+    """Return the share of a transaction that pages from outside shared buffers take on a CPU, at most.
+
+    They are looked up and copied, and others are evicted for them.
+    """
+    return min(1.0, (e.per_transaction("blocks_read_per_s") or 0.0) * _MISS_NS / (e.latency_ns or 1.0))
+
+
 def larger_buffers(e: Observed, cost: Share, least: float) -> list[Action]:
     """Return the action of larger shared buffers, of which `least` is the part of the cost that goes at least."""
     now = size_of(e.setting("shared_buffers"))
     wanted = min(_OF_MEMORY * e.memory_bytes, max(1.25 * e.data_bytes if e.data_bytes else _STEP * now, 128 << 20))
     if not now or wanted < _WORTH * now:
         return []
-    # A page that is missed costs a CPU, too: it is looked up, evicted and copied.
-    copying = min(1.0, (e.per_transaction("blocks_read_per_s") or 0.0) * _MISS_NS / (e.latency_ns or 1.0))
-    gain = removed(e, Share(cost.mean, cost.low, min(1.0, cost.high + copying)), least, frees_cpu=True)
+    gain = removed(e, Share(cost.mean, cost.low, min(1.0, cost.high + copying(e))), least, frees_cpu=True)
     return [Action("memory", gain, "removed", {"shared_buffers": megabytes(wanted)})]
 
 

@@ -13,12 +13,14 @@ from pgdyno.diagnosis.foreign import Ran
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.recorded import Array, Recorded, Stretch, mean_over, ratio, runs
 from pgdyno.diagnosis.thresholds import ForeignCommand
-from pgdyno.message import Message, Name, counted, message
+from pgdyno.message import Message, Name, counted, listed, message
 from pgdyno.samples import OTHER_SESSION
 from pgdyno.units import Quantity, Share
 
 #: Commands that are tried one by one: those that ran longest.
 _TRIED = 8
+#: Other commands that are named.
+_NAMED = 2
 #: Bytes that are named.
 _MOVED = 1 << 20
 
@@ -42,10 +44,10 @@ def _contrasted(e: Observed, seconds: dict[str, float]) -> Finding | None:
     if cost is None or cost.low <= 0 or cost.mean < ForeignCommand.LOSS:
         return None
     command = max(of, key=lambda c: of[c].mean, default=longest[0])
-    others = len(of or seconds) - 1
+    others = [c for c in (of or longest) if c != command]
     return e.finding(
         CAUSE,
-        message("foreign-command", command=Name(command), others=_others(others), share=cost,
+        message("foreign-command", command=Name(command), others=_others(others, len(of or seconds) - 1), share=cost,
                 seconds=Quantity(seconds[command], "seconds"), moved=_moved(e, command)),
         cost, THROUGHPUT, Confidence.HIGH, message("foreign-command-remedy"), _facts(seconds, command),
     )  # fmt: skip
@@ -109,11 +111,11 @@ def _concurrent(e: Observed, seconds: dict[str, float]) -> Finding | None:
     least = ForeignCommand.LOSS if any(r.tells_others_apart for r in e.trials) else ForeignCommand.SESSIONS
     if cost.mean < least or cost.low <= 0:
         return None
-    command = max(seconds, key=lambda x: seconds[x])
+    command, *others = sorted(seconds, key=lambda x: -seconds[x])
     return e.finding(
         CAUSE,
         message(
-            "foreign-command-concurrent", command=Name(command), others=_others(len(seconds) - 1), share=cost,
+            "foreign-command-concurrent", command=Name(command), others=_others(others, len(seconds) - 1), share=cost,
             seconds=Quantity(seconds[command], "seconds"), moved=_moved(e, command),
         ),
         cost, CPUS, Confidence.MEDIUM, message("foreign-command-remedy"), _facts(seconds, command),
@@ -127,13 +129,20 @@ def _cpu_of_others(r: Recorded, times: Sequence[Stretch]) -> Array:
     return np.nan_to_num(mean_over(times, used, {(row["start_ns"], row["end_ns"]) for row in rows}))
 
 
-def _others(n: int) -> Message | None:
-    return counted("foreign-command-others", n) if n else None
+def _others(commands: Sequence[str], n: int) -> Message | None:
+    """Return the other commands, of which there are `n`: the first ones by name."""
+    if not n:
+        return None
+    named: list[Message | Name] = [Name(c) for c in commands[:_NAMED]]
+    rest = n - len(named)
+    if rest:
+        named.append(counted("foreign-command-others", rest))
+    return message("foreign-command-also", commands=listed(named, "list"))
 
 
 def _moved(e: Observed, command: str) -> Message | None:
     found = foreign.moved(e.trials, command)
-    if found is None or max(found.read, found.written, found.wal or 0.0) < _MOVED:
+    if found is None or max(x or 0.0 for x in (found.read, found.written, found.wal)) < _MOVED:
         return None
 
     def part(id: str, moved: float | None) -> Message | None:

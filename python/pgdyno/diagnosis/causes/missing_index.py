@@ -146,7 +146,8 @@ def _hidden(e: Observed) -> Finding | None:
 
 def _scanned_tables(e: Observed) -> Finding | None:
     """Judge the tables of an observed server, whose plans are not known, by their scans."""
-    transactions = sum(r.trial.summary.committed for r in e.trials if r.trial.summary)
+    # Also those that are rolled back.
+    transactions = sum(r.trial.summary.committed for r in e.trials if r.trial.summary) + e.rolled_back
     running = e.running
     if not transactions or running is None or running.mean < MissingIndex.SHARE:
         return None
@@ -168,7 +169,7 @@ def _scanned_tables(e: Observed) -> Finding | None:
 
 
 def _scanned(
-    e: Observed, table: Row, transactions: int, running: Share, busy: Sequence[parts.BusyStatement]
+    e: Observed, table: Row, transactions: float, running: Share, busy: Sequence[parts.BusyStatement]
 ) -> Finding:
     """Return the finding about a table that is read whole; `busy` are the statements that name it, if any is known."""
     name, scans, rows_each = str(table["table"]), table["seq_scans"], table["seq_rows_read"] / table["seq_scans"]

@@ -33,7 +33,7 @@ def _judge(e: Observed) -> Finding | None:
     # A script that sleeps does so on purpose; a function or a trigger that sleeps is a trouble.
     if any(r.mentions("pg_sleep") for r in e.trials):
         left = [w for w in left if w != _SLEEP]
-    if checkpoint_full_pages.are_constant(e):
+    if checkpoint_full_pages.takes_status(e):
         left = [w for w in left if w.lower() not in _OF_CHECKPOINTS]
     if parallel_query.is_pointless(e):
         left = [w for w in left if w.lower() not in _OF_WORKERS]

@@ -26,7 +26,7 @@ def _judge(e: Observed) -> Finding | None:
         message(
             "stalls" if len(found) > 1 else "stalls-once", n=len(found), loss=Quantity(loss, "share"),
             longest=Quantity(longest.seconds, "seconds"), level=Quantity(1 - longest.loss, "share"),
-            seen=contrast.sentence(evidence),
+            seen=contrast.sentence(evidence), every=_every(e),
         ),
         # Of an observed server the mix of statements may have changed.
         Share(loss, 0.0, loss), THROUGHPUT,
@@ -34,6 +34,13 @@ def _judge(e: Observed) -> Finding | None:
         message("stalls-remedy"),
         [Fact("dips", len(found)), Fact("longest", longest.seconds * 1e9, "ns")],
     )  # fmt: skip
+
+
+def _every(e: Observed) -> Message | None:
+    """Return the time from dip to dip in the trial with most of them, if they are regular there."""
+    most = max((dips.dips_of(r) for r in e.trials), key=len, default=[])
+    period = dips.period_s(most)
+    return message("stalls-every", period=Quantity(period, "seconds")) if period is not None else None
 
 
 def _evidence(e: Observed) -> list[Message]:

@@ -10,8 +10,8 @@ about-bloat-seen = Throughput falls by 10% or more over a trial, and pg_stat_all
 about-bloat-cost = Half of the fall in throughput over the trial. This is a bound by reasoning: between nothing and the whole fall.
 
 about-buffer-misses = A page that is not in shared_buffers is copied from the kernel's page cache. No disk is involved, but each copy takes a system call and CPU time.
-about-buffer-misses-seen = At least 5% of the pages that statements need are not in shared_buffers, the device is hardly read, and reading takes 4% of the clients' time or more.
-about-buffer-misses-cost = The clients' time in read waits, or the read time that track_io_timing counts.
+about-buffer-misses-seen = At least 5% of the pages that statements need are not in shared_buffers, the device is hardly read, and missing them costs 4% of the clients' time or more.
+about-buffer-misses-cost = The clients' time in read waits, or the read time that track_io_timing counts; and an estimate of the CPU time for looking up, evicting and copying pages.
 
 about-checkpoint-full-pages = After a checkpoint, the first change of a page writes the whole page (up to 8 KiB) to WAL, which protects against torn pages (full_page_writes). WAL volume jumps after each checkpoint, and then falls.
 about-checkpoint-full-pages-seen = Whole pages are 10% of the WAL or more, and they cost 3% or more.

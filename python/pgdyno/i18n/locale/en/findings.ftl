@@ -13,14 +13,15 @@ bloat-dead = Throughput falls by { $drop } over a trial while { $table } fills w
 bloat-remedy = Let autovacuum keep up (increase autovacuum_vacuum_cost_limit); set fillfactor = 80 on that table; drop indexes on columns that change.
 bloat-catalog-remedy = Tables and other objects are created and dropped all the time: create temporary tables once a session (ON COMMIT DELETE ROWS), and let autovacuum keep up.
 
-buffer-misses = { $misses } of the pages were not in shared buffers{ $of }, and reading them takes { $share } of the clients' time; { $source }.
+buffer-misses = { $misses } of the pages were not in shared buffers{ $of }, and missing them costs { $share } of the clients' time; { $source }.
 buffer-misses-cache = they came from the kernel's page cache
 buffer-misses-unknown = their source cannot be seen
 buffer-misses-remedy = Increase shared_buffers: it is { $buffers }, the data are { $data }, of which { $hot } of the rows are used; the memory is { $memory }.
 mostly-of = { " " }({ $share } of them of { $name })
 
 full-pages = Whole pages after checkpoints cost { $share } of { $whole }: { $wal_share } of the WAL is pages written whole at their first change after { $after } ({ $wal } of WAL per transaction{ $by }).
-full-pages-constant = Whole pages and waits after frequent checkpoints cost about { $share } of { $whole }: { $wal_share } of the WAL is pages written whole at their first change after { $after } ({ $wal } of WAL per transaction{ $by }).
+full-pages-frequent = Frequent checkpoints cost about { $share } of { $whole } by whole pages in WAL and by waits for pages that they write: { $wal_share } of the WAL is pages written whole at their first change after { $after } ({ $wal } of WAL per transaction{ $by }).
+full-pages-waits = Whole pages in WAL take about { $share } of { $whole } in waits for WAL: { $wal_share } of the WAL is pages written whole at their first change after { $after } ({ $wal } of WAL per transaction{ $by }).
 full-pages-by = ; { $share } of the whole pages by: { $statement }
 full-pages-each = each of { $n } checkpoints
 full-pages-earlier = a checkpoint before the measurement
@@ -44,8 +45,9 @@ data-io-device = ; { $device } does { $requests } requests/s at { $utilisation }
 data-io-remedy = Provide more memory for the cache (shared_buffers is { $buffers }, the memory is { $memory }, the data are { $data }); use a faster device or a smaller hot set.
 
 foreign-command = Another session ran { $command } ({ $seconds } of it were seen{ $moved }{ $others }): { $share } of the throughput is lost.
-foreign-command-others = , and { $n } other commands
-foreign-command-others-one = , and { $n } other command
+foreign-command-also = ; also { $commands }
+foreign-command-others = { $n } other commands
+foreign-command-others-one = { $n } other command
 foreign-command-moved = { $read }{ $written }{ $wal }
 foreign-command-read = , { $bytes } read
 foreign-command-written = , { $bytes } written
@@ -76,7 +78,7 @@ network-far-remedy = Use fewer round trips: pipelines (\startpipeline), function
 network-held-up = Messages are delayed on the way: { $outside } of the clients' time passes outside of the server, { $took } per round trip, although an empty query takes as little as { $trip }.
 network-held-up-remedy = Check what is in between: a busy proxy or pooler, one that sends without TCP_NODELAY, so that small messages wait for acknowledgements (40 ms each), or a saturated link.
 
-idle-in-transaction = Sessions are idle in transaction during { $share } of their busy time: the server waits for the next statement of the application{ $after }.
+idle-in-transaction = Sessions are idle in transaction during { $share } of their busy time: the server waits for the next statement of the application, or of what is between{ $after }.
 idle-after = , { $share } of that after { $statement }
 idle-in-transaction-remedy = Look at what the application does between two statements of a transaction; send fewer statements, or several at once (pipelines, functions). The locks of a transaction are held meanwhile.
 
@@ -89,8 +91,8 @@ neighbour-remedy = Measure when the machine is quiet, or on a dedicated host (co
 other-waits = Clients wait during { $share } of their time for events that pgdyno has no rule for, most of it for { $wait } ({ $most }{ $meaning }){ $waiting }{ $nested }.
 nested = ; function { $name } takes { $share } of the statements' time ({ $each } per call)
 nested-foreign-key = ; checks of foreign keys in table { $name } take { $share } of the statements' time ({ $each } per check)
-nested-statement = ; { $name }, which other statements call, takes { $share } of their time ({ $each } per call)
-many-tables = ; the plan of { $statement } scans { $n } tables and partitions, each of which is planned, locked and opened every time
+nested-statement = ; { $name }, which other statements call, takes { $share } of the statements' time ({ $each } per call)
+many-tables = ; the plan of { $statement } has { $n } tables and partitions, each of which is locked and opened for an execution
 slowest = ; { $share } of a transaction is { $statement }
 other-waits-meaning = ; PostgreSQL: { $description }
 other-waits-statement = ; { $share } of that in { $statement }
@@ -122,7 +124,8 @@ server-cpu-unseen = Backends ran or waited for a CPU during { $share } of the cl
 server-cpu-unseen-remedy = Check the CPU usage of the server's machine; use more or faster cores, or touch fewer rows per statement.
 
 stalls-once = Throughput fell once for { $longest }, to { $level } of the usual level: { $loss } of the throughput is lost. { $seen }
-stalls = Throughput fell { $n } times: { $loss } of it is lost; the longest dip lasted { $longest } at { $level } of the usual level. { $seen }
+stalls = Throughput fell { $n } times{ $every }: { $loss } of it is lost; the longest dip lasted { $longest } at { $level } of the usual level. { $seen }
+stalls-every = , about every { $period }
 stalls-remedy = Check the charts over time and the system log of the machine; --interval 0.2 shows more.
 contrast-seen = Meanwhile: { $evidence }.
 contrast-nothing = No recorded series tells why.

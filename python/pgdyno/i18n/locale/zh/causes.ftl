@@ -10,8 +10,8 @@ about-bloat-seen = 一次试验中吞吐量下降 10% 以上，且 pg_stat_all_t
 about-bloat-cost = 一次试验中吞吐量降幅的一半。这是估算值，实际影响在零与全部降幅之间。
 
 about-buffer-misses = 不在 shared_buffers 中的页要从内核页缓存复制。不涉及磁盘，但每次复制需要一次系统调用和 CPU 时间。
-about-buffer-misses-seen = 语句所需的页至少 5% 不在 shared_buffers 中，设备几乎没有读取，且读取占客户端时间的 4% 以上。
-about-buffer-misses-cost = 客户端处于读等待的时间，或 track_io_timing 统计的读取时间。
+about-buffer-misses-seen = 语句所需的页至少 5% 不在 shared_buffers 中，设备几乎没有读取，且代价占客户端时间的 4% 以上。
+about-buffer-misses-cost = 客户端处于读等待的时间，或 track_io_timing 统计的读取时间；再加上查找、淘汰和复制页的 CPU 时间的估计。
 
 about-checkpoint-full-pages = 检查点之后，对某页的首次修改会把整页（8 KiB）写入 WAL，以防页撕裂（full_page_writes，全页写）。因此每次检查点后 WAL 量骤增，随后回落。
 about-checkpoint-full-pages-seen = 整页占 WAL 的 10% 以上，且代价达到 3%。

@@ -13,14 +13,15 @@ bloat-dead = 一次试验中吞吐量下降 { $drop }，同时 { $table } 中死
 bloat-remedy = 让 autovacuum 跟上（加大 autovacuum_vacuum_cost_limit）；该表 fillfactor = 80；不在会变化的列上建索引。
 bloat-catalog-remedy = 不断有表和其他对象被创建和删除：临时表每个会话只创建一次（ON COMMIT DELETE ROWS），并让 autovacuum 跟上。
 
-buffer-misses = { $misses } 的页不在 shared_buffers 中{ $of }，读取它们占客户端时间的 { $share }；{ $source }。
+buffer-misses = { $misses } 的页不在 shared_buffers 中{ $of }，由此占用客户端时间的 { $share }；{ $source }。
 buffer-misses-cache = 它们来自内核页缓存
 buffer-misses-unknown = 无法看到它们来自何处
 buffer-misses-remedy = 加大 shared_buffers：现为 { $buffers }，数据为 { $data }，其中使用 { $hot } 的行；内存为 { $memory }。
 mostly-of = （其中 { $share } 属于 { $name }）
 
 full-pages = 检查点后的全页写入占{ $whole }的 { $share }：WAL 的 { $wal_share } 是{ $after }之后各页首次修改时写入的整页（每事务 WAL { $wal }{ $by }）。
-full-pages-constant = 频繁检查点后的全页写入和等待约占{ $whole }的 { $share }：WAL 的 { $wal_share } 是{ $after }之后各页首次修改时写入的整页（每事务 WAL { $wal }{ $by }）。
+full-pages-frequent = 频繁的检查点约占{ $whole }的 { $share }（全页写入 WAL，以及等待检查点写出的页）：WAL 的 { $wal_share } 是{ $after }之后各页首次修改时写入的整页（每事务 WAL { $wal }{ $by }）。
+full-pages-waits = 全页写入约占{ $whole }的 { $share }（等待 WAL）：WAL 的 { $wal_share } 是{ $after }之后各页首次修改时写入的整页（每事务 WAL { $wal }{ $by }）。
 full-pages-by = ；全页镜像的 { $share } 来自：{ $statement }
 full-pages-each = 每次检查点（共 { $n } 次）
 full-pages-earlier = 测量之前的检查点
@@ -44,8 +45,9 @@ data-io-device = ；{ $device } 每秒 { $requests } 个请求，利用率 { $ut
 data-io-remedy = 加大缓存（shared_buffers 为 { $buffers }，内存为 { $memory }，数据为 { $data }）；更快的设备；更小的热数据。
 
 foreign-command = 另一会话执行了 { $command }（观测到 { $seconds }{ $moved }{ $others }），损失吞吐量的 { $share }。
-foreign-command-others = ，另有 { $n } 条其他命令
-foreign-command-others-one = ，另有 { $n } 条其他命令
+foreign-command-also = ；另有 { $commands }
+foreign-command-others = { $n } 条其他命令
+foreign-command-others-one = { $n } 条其他命令
 foreign-command-moved = { $read }{ $written }{ $wal }
 foreign-command-read = ，读取 { $bytes }
 foreign-command-written = ，写入 { $bytes }
@@ -76,7 +78,7 @@ network-far-remedy = 减少往返：流水线（\startpipeline）、函数、一
 network-held-up = 消息在途中滞留：客户端时间的 { $outside } 消耗在服务器之外，每次往返 { $took }，而空查询最快只需 { $trip }。
 network-held-up-remedy = 检查中间环节：繁忙的代理或连接池，未设 TCP_NODELAY 的代理（小消息须等待确认，每次 40 毫秒），或已占满的链路。
 
-idle-in-transaction = 会话的繁忙时间中有 { $share } 处于 idle in transaction：服务器在等待应用程序的下一条语句{ $after }。
+idle-in-transaction = 会话的繁忙时间中有 { $share } 处于 idle in transaction：服务器在等待应用程序（或中间环节）的下一条语句{ $after }。
 idle-after = ，其中 { $share } 在 { $statement } 之后
 idle-in-transaction-remedy = 查看应用程序在一个事务的两条语句之间做了什么；减少语句数，或一次发送多条（流水线、函数）。其间事务持有的锁不会释放。
 
@@ -89,8 +91,8 @@ neighbour-remedy = 在机器空闲时测量，或使用独占的主机（对比�
 other-waits = 客户端有 { $share } 的时间在等待 pgdyno 没有规则的事件，主要是 { $wait }（{ $most }{ $meaning }）{ $waiting }{ $nested }。
 nested = ；函数 { $name } 占语句时间的 { $share }（每次调用 { $each }）
 nested-foreign-key = ；在表 { $name } 中检查外键占语句时间的 { $share }（每次 { $each }）
-nested-statement = ；由其他语句调用的 { $name } 占其时间的 { $share }（每次 { $each }）
-many-tables = ；{ $statement } 的计划扫描 { $n } 个表和分区，每次都要逐个规划、加锁和打开
+nested-statement = ；由其他语句调用的 { $name } 占语句时间的 { $share }（每次调用 { $each }）
+many-tables = ；{ $statement } 的计划包含 { $n } 个表和分区，执行时要逐个加锁和打开
 slowest = ；一个事务中 { $statement } 占 { $share }
 other-waits-meaning = ；PostgreSQL 的说明：{ $description }
 other-waits-statement = ；其中 { $share } 在 { $statement } 中
@@ -122,7 +124,8 @@ server-cpu-unseen = 语句在执行或等待 CPU，占客户端时间的 { $shar
 server-cpu-unseen-remedy = 查看服务器所在机器的 CPU；更多或更快的核，或减少每条语句访问的行。
 
 stalls-once = 吞吐量下降一次，持续 { $longest }，降至平常的 { $level }：损失吞吐量的 { $loss }。{ $seen }
-stalls = 吞吐量下降 { $n } 次：损失 { $loss }；最长一次持续 { $longest }，为平常的 { $level }。{ $seen }
+stalls = 吞吐量下降 { $n } 次{ $every }：损失 { $loss }；最长一次持续 { $longest }，为平常的 { $level }。{ $seen }
+stalls-every = ，约每 { $period } 一次
 stalls-remedy = 查看随时间变化的图和机器自身的日志；--interval 0.2 可显示更多。
 contrast-seen = 其间：{ $evidence }。
 contrast-nothing = 没有任何记录的序列说明原因。
