@@ -45,7 +45,7 @@ _TEXTS = {
         "summary": "The bench makes {made} scenarios of these causes. In one round of each, on two cores with nothing "
         "else at work, the cause was named first in all; so at least {least} come first (95% confidence, two-sided). "
         "Of {calm} calm runs none had an avoidable cause of high confidence (limits are always there); so fewer than "
-        "46% have one. Causes drawn at random are named less often: of nine, six ([all results](../../blind.md)). "
+        "46% have one. Of the last 19 causes drawn at random, 18 were named first ([all results](../../blind.md)). "
         "Avoidable causes come before limits; costs overlap, so they can add up to more than 100%.",
         "notes": "Slow commits are made by a disk behind FUSE whose flushes take longer, a slow network by a proxy "
         "that delays each message, a throttled device and a CPU quota by limits of cgroups, a standby by "
@@ -74,7 +74,7 @@ _TEXTS = {
         "由此推断，同类原因排在第一位的概率不低于 {least}（95% 置信，双侧）。"
         "{calm} 次无注入的对照运行没有报告高可信度的可避免原因"
         "（固有瓶颈总是存在），误报率上限为 46%。"
-        "随机抽取的问题识别得较少：九个中六个（[全部结果](../../blind.md)）。"
+        "最近随机抽取的 19 个问题中 18 个排在第一位（[全部结果](../../blind.md)）。"
         "可避免的原因排在固有瓶颈之前；影响可以重叠，合计可超过 100%。",
         "notes": "慢提交由 FUSE 后面刷盘变慢的磁盘制造，慢网络由延迟每条消息的代理制造，"
         "限速设备和 CPU 配额由 cgroup 限制制造，备库由 pg_receivewal 制造。运行时若有其他程序工作则重做。"

@@ -43,7 +43,11 @@ def test_the_cause_comes_first(made: Injected, tmp_path: Path) -> None:
     if not _is_named(made, found):
         # One trial of some seconds on a machine of noise: it is to be right in two of three. How often it is in one is
         # what benches/causes.py counts.
-        found, third = (causes.explained(made, tmp_path / str(n)) for n in (2, 3))
+        _not_disturbed(found)
+        found, third = (causes.explained(made, tmp_path / str(n), tries=1) for n in (2, 3))
+        for again in (found, third):
+            if not _is_named(made, again):
+                _not_disturbed(again)
         assert _is_named(made, third), third.findings
     if made.cause:
         assert found.causes[:1] == [made.cause], found.findings
@@ -56,6 +60,12 @@ def test_the_cause_comes_first(made: Injected, tmp_path: Path) -> None:
         assert rows.code == 0 and made.cause in rows.out
     else:
         assert found.alarms == [], found.findings
+
+
+def _not_disturbed(found: Explained) -> None:
+    """Skip the test where somebody else had the CPUs all the time: the right answer is another one then."""
+    if found.is_disturbed:
+        pytest.skip(f"others had the machine's CPUs: {found.causes[:2]}")
 
 
 def _is_named(made: Injected, found: Explained) -> bool:

@@ -20,7 +20,7 @@ from pgdyno.replication.cluster import ReplicatedCluster
 from pgdyno.store import reading
 
 from tests.support import observed
-from tests.support.causes import EVERY, OBSERVED
+from tests.support.causes import EVERY, OBSERVED, Others
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.folders import reachable
 from tests.support.pgbouncer import PGBOUNCER, pgbouncer
@@ -282,6 +282,10 @@ def test_the_cause_comes_first_under_a_foreign_load(name: str, tmp_path: Path) -
     (made,) = [i for i in (*EVERY, *OBSERVED) if i.name == name]
     if why := made.why_not() or observed.why_not():
         pytest.skip(why)
+    machine = Others()
     found = observed.observed(made, tmp_path, 10.0)
-    assert [f["cause"] for f in found["findings"]][:1] == [made.cause], found
+    causes = [f["cause"] for f in found["findings"]]
+    if causes[:1] == ["noisy-neighbour"] and machine.is_stolen:
+        pytest.skip("the hypervisor gave the CPUs to others: the right answer is another one")
+    assert causes[:1] == [made.cause], found
     assert made.says in found["findings"][0]["sentence"]

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -573,6 +573,8 @@ class Explained:
     causes: list[str]
     findings: list[dict[str, Any]]
     path: Path
+    #: Others were at work on the machine, or the hypervisor took its CPUs, beside each try: it has another cause, too.
+    is_disturbed: bool = False
 
     @property
     def alarms(self) -> list[str]:
@@ -585,6 +587,8 @@ class Explained:
 _OTHERS, _STEAL = 0.10, 0.03
 #: So often the machine is asked for a while without others.
 _TRIES = 3
+#: Seconds of all tries, at most, after the first one.
+_TRIES_S = 80.0
 
 
 class Others:
@@ -603,21 +607,36 @@ class Others:
         busy = cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq
         return busy - (own.user + own.system + own.children_user + own.children_system), cpu.steal
 
-    def were_at_work(self) -> bool:
-        """Whether they may have been what limited the load."""
+    def _parts(self) -> tuple[float, float]:
+        """Their part of the processors, and the hypervisor's."""
         capacity = (time.monotonic() - self._began) * (os.cpu_count() or 1)
         others, steal = ((b - a) / capacity for a, b in zip(self._first, self._now(), strict=True))
+        return others, steal
+
+    def were_at_work(self) -> bool:
+        """Whether they may have been what limited the load."""
+        others, steal = self._parts()
         return others > _OTHERS or steal > _STEAL
 
+    @property
+    def is_stolen(self) -> bool:
+        """The hypervisor gave the processors to others."""
+        return self._parts()[1] > _STEAL
 
-def explained(i: Injected, runs: Path) -> Explained:
-    """Makes the cause, runs the load, and asks why. A run beside which others were at work on the machine had another
-    cause as well: it is made again, whatever was found, at most twice.
+
+def explained(i: Injected, runs: Path, tries: int = _TRIES) -> Explained:
+    """Make the cause, run the load, and ask why.
+
+    A run beside which others were at work on the machine had another cause as well: it is made again, whatever was
+    found, `tries` times in all, as long as that takes less than _TRIES_S seconds.
     """
-    for n in range(1, _TRIES + 1):
+    began = time.monotonic()
+    for n in range(1, tries + 1):
         others = Others()
         found = _explained(i, runs / str(n))
-        if not others.were_at_work():
+        found = replace(found, is_disturbed=others.were_at_work())
+        took = (time.monotonic() - began) / n
+        if not found.is_disturbed or (n + 1) * took > _TRIES_S:
             break
     return found
 

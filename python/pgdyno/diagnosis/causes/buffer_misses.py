@@ -25,7 +25,8 @@ def _judge(e: Observed) -> Finding | None:
         else min(1.0, (e.mean("counters", "read_ms_per_s") or 0.0) / 1000 / (e.busy_clients or e.clients))
     )
     waited = Share(max(timed, waits.mean), max(waits.low, min(timed, waits.mean)), max(timed, waits.high))
-    cpu = copying(e)
+    # An upper bound of an estimate is no more than the CPU time that was seen.
+    cpu = min(copying(e), e.running.mean if e.running else 0.0)
     cost = Share(min(1.0, waited.mean + cpu / 2), waited.low, min(1.0, waited.high + cpu))
     fresh = from_device(e)
     misses = read / (read + hit)

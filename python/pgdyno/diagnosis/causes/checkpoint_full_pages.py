@@ -76,7 +76,8 @@ def _judge(e: Observed) -> Finding | None:
          Fact("checkpoints", checkpoints)],
         actions=[
             *fewer_checkpoints(e, cost),
-            *([] if e.setting("wal_compression") not in ("", "off") else [
+            # To compress takes CPUs: on full ones it costs more than it saves.
+            *([] if e.setting("wal_compression") not in ("", "off") or (e.processors and e.processors.are_full) else [
                 Action("compression", removed(e, cost, 0.0, 0.6), "removed", {"wal_compression": "pglz"}),
             ]),
         ],
