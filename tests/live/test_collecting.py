@@ -317,6 +317,15 @@ repetitions = 1
 """
 
 
+def _run(folder: Path, experiment: str) -> Path:
+    file = folder / "experiment.toml"
+    file.write_text(experiment)
+    done = pgdyno("run", file, "--runs", folder / "runs", "--quiet")
+    assert done.code in (0, 1), done.err
+    (run,) = (folder / "runs").iterdir()
+    return run
+
+
 _REFERENCES = r"""
 name = "references"
 title = "Rows that refer to others"
@@ -340,11 +349,7 @@ repetitions = 1
 
 @pytest.mark.slow
 def test_time_of_foreign_key_checks_is_counted_and_named(tmp_path: Path) -> None:
-    file = tmp_path / "references.toml"
-    file.write_text(_REFERENCES)
-    done = pgdyno("run", file, "--runs", tmp_path / "runs", "--quiet")
-    assert done.code in (0, 1), done.err
-    (run,) = (tmp_path / "runs").iterdir()
+    run = _run(tmp_path, _REFERENCES)
     data = reading.read(run)
     nested = data.samples[1, "nested_statements"]
     statements = [r for r in data.samples[1, "statements"] if r["line"]]
@@ -358,11 +363,7 @@ def test_time_of_foreign_key_checks_is_counted_and_named(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_time_within_a_trigger_is_counted_and_named(tmp_path: Path) -> None:
-    file = tmp_path / "trigger.toml"
-    file.write_text(_TRIGGER)
-    done = pgdyno("run", file, "--runs", tmp_path / "runs", "--quiet")
-    assert done.code in (0, 1), done.err
-    (run,) = (tmp_path / "runs").iterdir()
+    run = _run(tmp_path, _TRIGGER)
     data = reading.read(run)
     (row,) = data.samples[1, "functions"]
     assert row["function"] == "public.nap()" and row["calls"] > 20 and row["ms"] / row["calls"] > 5

@@ -614,7 +614,7 @@ class Others:
         return others, steal
 
     def were_at_work(self) -> bool:
-        """Whether they may have been what limited the load."""
+        """Return True if they may have been what limited the load."""
         others, steal = self._parts()
         return others > _OTHERS or steal > _STEAL
 

@@ -231,16 +231,7 @@ class Observed:
 
         The share contains what a function calls; triggers are functions, too. Empty if the server did not count them.
         """
-        found: dict[str, list[float]] = {}
-        for row in self.whole("functions"):
-            of = found.setdefault(str(row["function"]), [0.0, 0.0, 0.0])
-            for n, column in enumerate(("self_ms", "ms", "calls")):
-                of[n] += row[column]
-        whole = sum(float(row["ms"]) for row in self.whole("statements"))
-        if not whole:
-            return []
-        order = sorted(found, key=lambda name: -found[name][0])
-        return [(n, min(1.0, found[n][1] / whole), found[n][1] / max(1.0, found[n][2])) for n in order]
+        return self._within_statements("functions", "function", "self_ms")
 
     @cached_property
     def nested_statements(self) -> list[tuple[str, float, float]]:
@@ -248,16 +239,20 @@ class Observed:
 
         Functions, triggers and checks of foreign keys run them. Empty if the server did not count them apart.
         """
+        return self._within_statements("nested_statements", "statement", "ms")
+
+    def _within_statements(self, source: str, name: str, order_by: str) -> list[tuple[str, float, float]]:
+        """Return the names of a source by `order_by`, with their share of the statements' time, and ms per call."""
         found: dict[str, list[float]] = {}
-        for row in self.whole("nested_statements"):
-            of = found.setdefault(" ".join(str(row["statement"]).split()), [0.0, 0.0])
-            of[0] += row["ms"]
-            of[1] += row["calls"]
+        for row in self.whole(source):
+            of = found.setdefault(" ".join(str(row[name]).split()), [0.0, 0.0, 0.0])
+            for n, column in enumerate((order_by, "ms", "calls")):
+                of[n] += row[column]
         whole = sum(float(row["ms"]) for row in self.whole("statements"))
         if not whole:
             return []
         order = sorted(found, key=lambda text: -found[text][0])
-        return [(t, min(1.0, found[t][0] / whole), found[t][0] / max(1.0, found[t][1])) for t in order]
+        return [(n, min(1.0, found[n][1] / whole), found[n][1] / max(1.0, found[n][2])) for n in order]
 
     @cached_property
     def rolled_back(self) -> float:
