@@ -21,7 +21,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -103,11 +103,10 @@ def sampled() -> str:
     out += ["", "Each source is a table of `pgdyno sql`. Optional columns are absent where the server lacks them.", ""]
     for source, of in samples.SAMPLES.items():
         out += [f"## {source}", "", (inspect.getdoc(of) or "").replace("\n", " "), ""]
-        optional = {f.name for f in fields(of) if f.default is None}
         out += ["| column | type |", "|---|---|"]
         types = {int: "integer", float: "double", str: "text"}
         for name, kind in samples.columns(source).items():
-            out.append(f"| {name} | {types[kind]}{', optional' if name in optional else ''} |")
+            out.append(f"| {name} | {types[kind]}{', optional' if hasattr(of, name) else ''} |")
         out.append("")
     return "\n".join(out)
 

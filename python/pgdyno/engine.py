@@ -5,9 +5,10 @@ Times are seconds, unless a name states otherwise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Protocol = Literal["simple", "extended", "prepared"]
 Driver = Literal["auto", "epoll", "uring", "polling"]
@@ -16,8 +17,7 @@ Driver = Literal["auto", "epoll", "uring", "polling"]
 OnError = Literal["end_run", "count", "end_client", "end_client_unless_sql"]
 
 
-@dataclass(frozen=True)
-class Rate:
+class Rate(NamedTuple):
     """Arrivals of an open loop, in transactions per second over all clients: a ramp, and then its end."""
 
     start: float
@@ -32,8 +32,7 @@ class Rate:
         return cls(tps, tps)
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     r"""Rows of some columns, which scripts draw from with `\pick`; values as text, None for NULL."""
 
     name: str
@@ -44,8 +43,7 @@ class Sample:
     is_scheduled: bool = False
 
 
-@dataclass(frozen=True)
-class Duet:
+class Duet(NamedTuple):
     """Alternating sides, one under load at a time, or all sides under load at once.
 
     Each interval is a turn. Client `i` belongs to side `i % sides`.
@@ -60,8 +58,7 @@ class Duet:
     together: bool = False
 
 
-@dataclass(frozen=True)
-class TransactionLog:
+class TransactionLog(NamedTuple):
     """pgbench's log of transactions."""
 
     path: str
@@ -73,11 +70,10 @@ class TransactionLog:
     #: A third column of failures.
     other_failures: bool = False
     #: In percent, of each aggregated line.
-    percentiles: list[float] = field(default_factory=list)
+    percentiles: Sequence[float] = ()
 
 
-@dataclass(frozen=True)
-class Voice:
+class Voice(NamedTuple):
     """Messages reported besides the figures, in pgbench's wording."""
 
     verbose: bool = False
@@ -128,8 +124,7 @@ class Plan:
     voice: Voice | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Tpcc:
+class Tpcc(NamedTuple):
     """Behaviour of clients that run the TPC-C workload."""
 
     #: Of each set of tables.

@@ -10,10 +10,9 @@ import ctypes
 import importlib.util
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pgdyno.errors import LocalError, msg
 
@@ -49,8 +48,7 @@ class _Option(ctypes.Structure):
     )
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """A connection parameter: its default, and what it is."""
 
     keyword: str

@@ -5,9 +5,11 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
-from typing import NoReturn
+from types import ModuleType
+from typing import Any, NoReturn
 
 
 def pgdyno() -> NoReturn:
@@ -27,6 +29,7 @@ def pgbench() -> NoReturn:
 
 
 def _pgbench(arguments: list[str]) -> NoReturn:
+    _import_lazily("inspect")
     from pgdyno.cli import streams
     from pgdyno.pgbench.main import main
 
@@ -57,6 +60,20 @@ def _end(code: int) -> NoReturn:
     except OSError:
         code = code or 1
     os._exit(code)
+
+
+def _import_lazily(name: str) -> None:
+    """Load a module when its first attribute is read; dataclasses import `inspect` for docstrings that are missing."""
+
+    def attribute(wanted: str) -> Any:
+        if sys.modules.get(name) is module:
+            del sys.modules[name]
+        return getattr(import_module(name), wanted)
+
+    # The module of `importlib.util.LazyLoader` is loaded as soon as another module imports it.
+    module = ModuleType(name)
+    module.__dict__["__getattr__"] = attribute
+    sys.modules.setdefault(name, module)
 
 
 def _set_title(title: str) -> None:

@@ -1,27 +1,28 @@
-"""A benchmark: sets up, runs the engine, and hands what it measured to the summary."""
+"""A benchmark: sets up, runs the engine, and hands what it measured to the summary.
+
+What only some options need is imported where it is used: the start of a run is measured (`benches/startup.py`).
+"""
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgdyno import __version__, _core, i18n
+from pgdyno import __version__, _core
 from pgdyno.cluster.target import Target, connect_timeout_of, target_of
 from pgdyno.engine import Plan, Rate, TransactionLog, Voice
 from pgdyno.errors import EXIT_SIGINT, EXIT_SIGTERM, TargetError
 from pgdyno.interrupt import Terminated, signals_raise
-from pgdyno.pgbench import document, summary
+from pgdyno.pgbench import summary
 from pgdyno.pgbench.connection import Connection, RefusedError, open_connection
 from pgdyno.pgbench.figures import Figures
 from pgdyno.pgbench.messages import PROGRAM, Exit, fail, log, out, plain
 from pgdyno.pgbench.options import MAX_PARAMETERS, Options
 from pgdyno.pgbench.usage import VERSION
 from pgdyno.run.workers import workers_for_clients
-from pgdyno.store import hlog
 
 #: The version of `usage.VERSION` as libpq numbers it.
 VERSION_NUMBER = 180006
@@ -211,6 +212,8 @@ class _Files:
 
     def write_json(self, everything: dict[str, Any]) -> None:
         """Write the JSON document and move it to its final path."""
+        import json
+
         try:
             with self.json as f:
                 json.dump(everything, f, indent=2)
@@ -250,6 +253,8 @@ class _Observer:
     def started(self, start_ns: int, connect_ns: int) -> None:
         self.start_ns = start_ns
         if self.files.histograms:
+            from pgdyno.store import hlog
+
             self.files.write_histograms(hlog.header(start_ns))
 
     def interval(self, i: _core.Interval) -> None:
@@ -257,6 +262,8 @@ class _Observer:
         if seconds <= 0:
             return
         if self.files.histograms:
+            from pgdyno.store import hlog
+
             tags = {hlog.TRANSACTION: i.latency}
             if len(i.scripts) > 1:
                 tags |= {hlog.script(n): h for n, h in enumerate(i.scripts)}
@@ -266,6 +273,8 @@ class _Observer:
                 tags[hlog.LAG] = i.lag
             self.files.write_histograms("".join(hlog.line(tag, i.start_ns, i.end_ns, h) for tag, h in tags.items()))
         if self.files.json:
+            from pgdyno.pgbench import document
+
             self.series.append(document.series_row(i))
         # A last piece that is shorter belongs to the summary alone.
         if self.o.progress and seconds > self.o.progress - 1e-6:
@@ -354,6 +363,9 @@ def _finish(o: Options, setup: Setup, files: _Files, observer: _Observer, result
     out(summary.text(o, figures))
     complete = result.error is None and result.raised is None and not figures.aborted
     if files.json:
+        from pgdyno import i18n
+        from pgdyno.pgbench import document
+
         targets = [i18n.text(t.where) for t in setup.targets]
         everything = document.document(o, figures, observer.series, targets, complete)
         everything |= {"pgdyno": __version__, "start": time.strftime("%FT%TZ", time.gmtime(observer.start_ns / 1e9))}

@@ -7,13 +7,12 @@ getopt's error messages. Python's own getopt words these differently and support
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pgdyno.pgbench.messages import HELP_HINT, PROGRAM, Exit, log, plain
 
 
-@dataclass(frozen=True)
-class Option:
+class Option(NamedTuple):
     """One option: its long name, its letter if it has one, and whether it takes an argument."""
 
     name: str

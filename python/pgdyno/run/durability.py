@@ -75,7 +75,7 @@ def killed_under_load(
     before = _orders_in(cluster, options)
     orders.write_text("")
     observer = _Nobody()
-    workload = _core.Workload.tpcc([engine.Tpcc(**{**asdict(options), "orders": orders})])
+    workload = _core.Workload.tpcc([options._replace(orders=orders)])
     config = _core.ConnConfig(**cluster.target.core_arguments())
     plan = engine.Plan(
         clients=clients, duration_s=seconds + 60, interval_s=0.1, drain_timeout_s=0.1, max_tries=10, on_error="count"

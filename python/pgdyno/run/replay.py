@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pgdyno.engine import Sample
 from pgdyno.errors import ReasonError, SpecError, msg
@@ -27,7 +27,7 @@ class Replay:
 
     def with_rows(self, samples: Sequence[Sample]) -> list[Sample]:
         """Return the samples; the scheduled ones get their rows."""
-        return [replace(s, rows=self.rows.get(s.name, s.rows)) if s.is_scheduled else s for s in samples]
+        return [s._replace(rows=self.rows.get(s.name, s.rows)) if s.is_scheduled else s for s in samples]
 
 
 def parsed(text: str, scripts: Sequence[tuple[str, str, int]], samples: Mapping[str, SampleOf], where: str) -> Replay:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _KEYS = """\
 \\set aid random(1, 100000 * :scale)
@@ -23,8 +23,7 @@ INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :a
 """
 
 
-@dataclass(frozen=True)
-class Builtin:
+class Builtin(NamedTuple):
     """A script: the name that selects it, and the one that reports show."""
 
     name: str
