@@ -22,7 +22,7 @@ help: ## Show this list
 setup: $(STAMP) ## Make .venv and build the native module (the other targets do it themselves)
 
 $(DEPS): pyproject.toml constraints.txt
-	@command -v cargo >/dev/null || { echo "pgdyno needs cargo (Rust 1.85 or newer) to build; see README.md" >&2; exit 1; }
+	@command -v cargo >/dev/null || { echo "pgdyno needs cargo (Rust 1.86 or newer) to build; see README.md" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "pgdyno needs Python 3.11 or newer; this is $$($(PYTHON) -V). Try: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { echo "cannot make $(VENV); on Debian: apt-get install python3-venv" >&2; exit 1; }

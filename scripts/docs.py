@@ -127,7 +127,20 @@ def limits() -> str:
 
 
 #: Each knows those before it, as far as it needs them.
-CRATES = ("base", "record", "script", "wire", "engine", "load", "tpcc", "ledger", "relay", "py")
+CRATES = (
+    "base",
+    "record",
+    "script",
+    "protocol",
+    "postgres",
+    "mysql",
+    "engine",
+    "load",
+    "tpcc",
+    "ledger",
+    "relay",
+    "py",
+)
 
 
 def places() -> str:

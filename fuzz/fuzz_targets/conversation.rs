@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pgdyno_wire::tls::TlsSettings;
-use pgdyno_wire::{Attempt, Config, Conversation, Effect, Endpoint, Event, SslMode};
+use pgdyno_postgres::tls::TlsSettings;
+use pgdyno_postgres::{Attempt, Config, Conversation, Effect, Endpoint, Event, SslMode};
 use std::sync::{Arc, LazyLock};
 
 static CONFIG: LazyLock<Arc<Config>> = LazyLock::new(|| {

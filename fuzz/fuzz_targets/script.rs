@@ -9,7 +9,7 @@ use std::sync::Arc;
 fuzz_target!(|text: &str| {
     for strict in [true, false] {
         let mut symbols = Symbols::new(&[("scale".to_owned(), Value::Int(1))].into());
-        match compile("fuzz.sql", text, &mut symbols, Options { strict, marks: !strict }) {
+        match compile("fuzz.sql", text, &mut symbols, Options { strict, marks: !strict, ..Options::default() }) {
             Err(e) => assert!(!e.to_string().is_empty() && !e.classic.is_empty()),
             Ok(program) => {
                 let mut vm = Vm::new(&Arc::new(symbols));

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from pgdyno.engine import Plan, Sample, Tpcc
 
@@ -51,6 +51,32 @@ class ConnConfig:
         settings: dict[str, str] | None = None,
         read_write: bool = False,
         members: list[tuple[str, int]] | None = None,
+    ) -> None: ...
+    @property
+    def endpoint(self) -> str: ...
+
+class MySqlConfig:
+    """Resolved connection parameters of a MySQL or MariaDB server. Raise CoreError, ConnectError.
+
+    A `host` that begins with a slash is the path of a socket. `sslmode` has libpq's words. `settings` are system
+    variables of the session, with their values as SQL.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        port: int,
+        user: str,
+        database: str = "",
+        password: str | None = None,
+        sslmode: str = "prefer",
+        sslrootcert: str | None = None,
+        sslcert: str | None = None,
+        sslkey: str | None = None,
+        program: str = "pgdyno",
+        settings: dict[str, str] | None = None,
+        ask_public_key: bool = False,
     ) -> None: ...
     @property
     def endpoint(self) -> str: ...
@@ -236,11 +262,16 @@ class Workload:
     """Weighted scripts in pgbench's language over one set of variables.
 
     Without `strict`, mistakes that pgbench detects only at run time are also detected only at run time. With `marks`,
-    meta-commands are timed as well.
+    meta-commands are timed as well. `dialect` is whose SQL the statements are in.
     """
 
     def __init__(
-        self, variables: dict[str, str] | None = None, *, strict: bool = True, marks: bool = False
+        self,
+        variables: dict[str, str] | None = None,
+        *,
+        strict: bool = True,
+        marks: bool = False,
+        dialect: Literal["postgresql", "mysql"] = "postgresql",
     ) -> None: ...
     def add(self, name: str, text: str, weight: int = 1) -> None:
         """Add a script with its weight.
@@ -319,7 +350,7 @@ def event_kinds() -> list[str]:
     """Names of all kinds of events."""
 
 def run(
-    configs: list[ConnConfig],
+    configs: Sequence[ConnConfig | MySqlConfig],
     workload: Workload,
     observer: _Observer,
     plan: Plan,

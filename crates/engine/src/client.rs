@@ -20,7 +20,7 @@
 
 use crate::workload::{Actor, Label};
 use pgdyno_base::Nanos;
-use pgdyno_wire::{Conversation, Refusal, SqlState};
+use pgdyno_protocol::{Dialect, Refusal, SqlState};
 
 /// State of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,10 +81,9 @@ pub struct Transaction {
 
 /// A connection, and what is known of the session on it. Small: thousands fit into a worker; buffers hold only what is
 /// left over between reads and writes.
-#[derive(Default)]
-pub struct Connection {
+pub struct Connection<P: Dialect> {
     /// Protocol conversation on the connection.
-    pub conversation: Conversation<Label>,
+    pub conversation: P::Conversation<Label>,
     /// Requests that are written but not sent yet. A pipeline is sent when it is long, or when it ends.
     pub held: Vec<u8>,
     /// Bytes that the socket did not take.
@@ -101,14 +100,29 @@ pub struct Connection {
     pub number: u64,
 }
 
+impl<P: Dialect> Default for Connection<P> {
+    fn default() -> Self {
+        Connection {
+            conversation: P::Conversation::default(),
+            held: Vec::new(),
+            unsent: Vec::new(),
+            taken: 0,
+            prepared: Vec::new(),
+            backend: (0, Vec::new()),
+            encrypted: false,
+            number: 0,
+        }
+    }
+}
+
 /// A client.
-pub struct Client {
+pub struct Client<P: Dialect> {
     /// Current state.
     pub state: State,
     /// Its connection.
-    pub connection: Connection,
+    pub connection: Connection<P>,
     /// Actor that decides the client's next step.
-    pub actor: Box<dyn Actor>,
+    pub actor: Box<dyn Actor<P>>,
     /// The transaction that it is in.
     pub transaction: Transaction,
     /// The first error among the answers that it waits for.
@@ -137,9 +151,9 @@ pub struct Client {
     pub was_connected: bool,
 }
 
-impl Client {
+impl<P: Dialect> Client<P> {
     /// A client without a connection; so many statements may be prepared on it.
-    pub fn new(actor: Box<dyn Actor>, slots: usize) -> Client {
+    pub fn new(actor: Box<dyn Actor<P>>, slots: usize) -> Client<P> {
         Client {
             state: State::Offline,
             connection: Connection { prepared: vec![false; slots], ..Connection::default() },

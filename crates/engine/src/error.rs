@@ -1,7 +1,7 @@
 //! Why a run could not begin or had to end early. What was measured until then has been handed over.
 
+use pgdyno_protocol::{ProtocolError, SqlState};
 use pgdyno_script::ScriptError;
-use pgdyno_wire::{SqlState, WireError};
 use std::fmt;
 
 /// Error that ends a run early.
@@ -25,7 +25,7 @@ pub enum EngineError {
         /// The endpoint.
         endpoint: String,
         /// Error that prevented the session.
-        error: WireError,
+        error: ProtocolError,
         /// Failure in libpq's wording.
         classic: String,
     },
@@ -77,7 +77,7 @@ impl EngineError {
     /// The server's code, if a server refused a session.
     pub fn sqlstate(&self) -> Option<SqlState> {
         match self {
-            EngineError::Session { error: WireError::Server(e), .. } => e.code,
+            EngineError::Session { error: ProtocolError::Server(e), .. } => e.code,
             _ => None,
         }
     }

@@ -2,32 +2,10 @@
 
 use crate::error::EngineError;
 use pgdyno_base::Nanos;
+use pgdyno_protocol::QueryMode;
 use pgdyno_record::{Timeline, log};
 use std::path::PathBuf;
 use std::str::FromStr;
-
-/// Which of PostgreSQL's query protocols carries the statements (pgbench's `-M`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
-    /// One Query message; values are written into the text.
-    Simple,
-    /// Parse, Bind, Execute each time.
-    Extended,
-    /// Parse once a connection, then Bind, Execute.
-    Prepared,
-}
-
-impl FromStr for Protocol {
-    type Err = String;
-    fn from_str(s: &str) -> Result<Protocol, String> {
-        match s {
-            "simple" => Ok(Protocol::Simple),
-            "extended" => Ok(Protocol::Extended),
-            "prepared" => Ok(Protocol::Prepared),
-            other => Err(format!("protocol \"{other}\" is unknown; it is simple, extended or prepared")),
-        }
-    }
-}
 
 /// Condition that ends the measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,7 +142,7 @@ pub struct Plan {
     /// Worker threads; at most one a client is used.
     pub workers: usize,
     /// Protocol that carries the statements.
-    pub protocol: Protocol,
+    pub protocol: QueryMode,
     /// Condition that ends the measurement.
     pub limit: Limit,
     /// Recorded but not counted, before the measurement.
@@ -219,7 +197,7 @@ impl Default for Plan {
         Plan {
             clients: 1,
             workers: 1,
-            protocol: Protocol::Prepared,
+            protocol: QueryMode::Prepared,
             limit: Limit::Duration(Nanos::from_secs(10)),
             warmup: Nanos::ZERO,
             interval: Nanos::from_secs(1),

@@ -9,10 +9,10 @@ use crate::error::EngineError;
 use crate::events::{Report, RunEvent};
 use crate::plan::{DriverKind, Plan, Voice};
 use crate::worker::{STOP_NOW, StopFlag, Streams, Worker};
-use crate::workload::Workload;
+use crate::workload::WorkloadOn;
 use pgdyno_base::{Nanos, Prng};
+use pgdyno_protocol::Dialect;
 use pgdyno_record::{Interval, Phase, TransactionLog};
-use pgdyno_wire::Config;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -122,10 +122,10 @@ pub fn streams(plan: &Plan) -> Vec<Streams> {
 }
 
 /// Carries out `plan` against one or more targets. An error before the first interval is returned; a later one is in the summary.
-pub fn run(
+pub fn run<P: Dialect>(
     plan: Plan,
-    targets: Vec<Config>,
-    workload: Arc<dyn Workload>,
+    targets: Vec<P::Config>,
+    workload: Arc<dyn WorkloadOn<P>>,
     observer: &mut dyn Observer,
 ) -> Result<Summary, EngineError> {
     plan.validate()?;
@@ -136,7 +136,7 @@ pub fn run(
     let origin = Instant::now();
     let driver = chosen(plan.driver, origin);
     let plan = Arc::new(Plan { driver, ..plan });
-    let configs: Vec<Arc<Config>> = targets.into_iter().map(Arc::new).collect();
+    let configs: Vec<Arc<P::Config>> = targets.into_iter().map(Arc::new).collect();
     let stop = StopFlag::default();
     let gate = Arc::new(Gate::default());
     let (sender, messages) = mpsc::channel();
@@ -232,11 +232,11 @@ fn cannot(e: std::io::Error) -> EngineError {
 }
 
 /// Input of a worker thread.
-struct Job {
+struct Job<P: Dialect> {
     number: usize,
     plan: Arc<Plan>,
-    configs: Vec<Arc<Config>>,
-    workload: Arc<dyn Workload>,
+    configs: Vec<Arc<P::Config>>,
+    workload: Arc<dyn WorkloadOn<P>>,
     range: Range<usize>,
     streams: Streams,
     stop: StopFlag,
@@ -247,7 +247,7 @@ struct Job {
     origin: Instant,
 }
 
-impl Job {
+impl<P: Dialect> Job<P> {
     fn work(self) {
         let (messages, number) = (self.messages.clone(), self.number);
         // A worker that dies must not look like one that is done.

@@ -2,7 +2,7 @@
 //! benchmarks of the client alone. Bytes in, replies out; no sockets and no clock, so that what carries it decides how
 //! long an answer takes.
 
-use pgdyno_wire::Effect;
+use pgdyno_protocol::Effect;
 
 /// Complete request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,7 +6,7 @@ mod common;
 use common::{BLOCK, SELECT, StubServer, Watcher, real, workload};
 use pgdyno_base::Nanos;
 use pgdyno_engine::plan::DriverKind;
-use pgdyno_engine::{EngineError, Limit, Plan, Protocol, run};
+use pgdyno_engine::{EngineError, Limit, Plan, QueryMode, run};
 use std::sync::Arc;
 
 fn kinds() -> Vec<(&'static str, DriverKind)> {
@@ -30,7 +30,7 @@ fn on_all(test: impl Fn(&'static str, Plan)) {
 #[test]
 fn transactions_run_in_every_protocol() {
     on_all(|name, plan| {
-        for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
+        for protocol in [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared] {
             let server = StubServer::start(&format!("{name}-protocols-{protocol:?}"));
             let plan = Plan { clients: 7, workers: 2, limit: Limit::Transactions(200), protocol, ..plan.clone() };
             let mut watcher = Watcher::default();
@@ -251,8 +251,9 @@ fn an_agreed_start_is_kept() {
 #[test]
 fn no_server_is_a_clear_error() {
     on_all(|name, plan| {
-        let config = pgdyno_wire::Config::plain(pgdyno_wire::Endpoint::Unix("/nonexistent/s".into()), "u", "d");
-        let result = run::run(plan, vec![config], workload(SELECT), &mut Watcher::default());
+        let config = pgdyno_postgres::Config::plain(pgdyno_postgres::Endpoint::Unix("/nonexistent/s".into()), "u", "d");
+        let result =
+            run::run::<pgdyno_postgres::Postgres>(plan, vec![config], workload(SELECT), &mut Watcher::default());
         assert!(matches!(result, Err(EngineError::Connect { .. })), "{name}: {result:?}");
     });
 }
@@ -260,7 +261,8 @@ fn no_server_is_a_clear_error() {
 #[test]
 fn more_clients_than_descriptors_is_a_clear_error() {
     let plan = Plan { clients: 50_000_000, ..Plan::default() };
-    let result = run::run(plan, vec![common::config()], workload(SELECT), &mut Watcher::default());
+    let result =
+        run::run::<pgdyno_postgres::Postgres>(plan, vec![common::config()], workload(SELECT), &mut Watcher::default());
     let text = result.unwrap_err().to_string();
     assert!(text.contains("file descriptors") && text.contains("ulimit -n"), "{text}");
 }
@@ -288,7 +290,7 @@ fn a_worker_that_is_done_does_not_hold_up_the_others() {
     real(
         server.config(),
         plan,
-        common::compiled(text, pgdyno_script::Options { strict: false, marks: false }),
+        common::compiled(text, pgdyno_script::Options { strict: false, ..Default::default() }),
         &mut watcher,
     );
     watcher.recorded.check();

@@ -89,13 +89,14 @@ fn a_transaction_that_outlives_its_turn_is_not_counted_to_the_other() {
 #[test]
 fn each_side_has_its_variables() {
     use pgdyno_base::Prng;
-    use pgdyno_engine::{Protocol, Workload};
+    use pgdyno_engine::{QueryMode, WorkloadOn};
+    use pgdyno_postgres::Postgres;
     let workload = workload();
     let sent = |client: usize| {
-        let mut actor = workload.actor(client, Prng::from_seed(1), 0);
+        let mut actor = WorkloadOn::<Postgres>::actor(&*workload, client, Prng::from_seed(1), 0);
         let script = actor.begin(&mut Prng::from_seed(1));
         assert_eq!(script, client % 2);
-        actor.as_script().unwrap().sent(script, Protocol::Simple)
+        actor.as_script().unwrap().sent(script, QueryMode::Simple)
     };
     assert_eq!((sent(0), sent(1), sent(2)), ("SELECT 1;".into(), "SELECT 2;".into(), "SELECT 1;".into()));
 }

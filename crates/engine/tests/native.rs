@@ -6,9 +6,9 @@ use common::simulate_workload;
 use pgdyno_base::Prng;
 use pgdyno_engine::driver::sim::SimServer;
 use pgdyno_engine::workload::{Actor, Awaited, CommandInfo, Failure, Piece, Requests, Statement, Step};
-use pgdyno_engine::{Limit, Plan, Protocol, Workload};
+use pgdyno_engine::{Limit, Plan, QueryMode, Workload, WorkloadOn};
+use pgdyno_postgres::{Effect, Given, Postgres, ProtocolError};
 use pgdyno_script::ScriptError;
-use pgdyno_wire::{Effect, WireError};
 use std::sync::{Arc, Mutex};
 
 const STATEMENTS: [&str; 4] = ["BEGIN", "SELECT stock AS s FROM t WHERE i = $1", "UPDATE t SET stock = $1", "COMMIT"];
@@ -34,6 +34,12 @@ impl Orders {
     }
 }
 
+impl WorkloadOn<Postgres> for Orders {
+    fn actor(&self, _: usize, rng: Prng, _: i64) -> Box<dyn Actor<Postgres>> {
+        Box::new(Client { rng: rng.clone(), at_begin: rng, left: 0, next: 0, stock: None, read: Arc::default() })
+    }
+}
+
 impl Workload for Orders {
     fn scripts(&self) -> Vec<String> {
         vec!["orders".into()]
@@ -41,9 +47,7 @@ impl Workload for Orders {
     fn commands(&self) -> &[CommandInfo] {
         &self.0
     }
-    fn actor(&self, _: usize, rng: Prng, _: i64) -> Box<dyn Actor> {
-        Box::new(Client { rng: rng.clone(), at_begin: rng, left: 0, next: 0, stock: None, read: Arc::default() })
-    }
+
     fn locate(&self, command: usize, message: &str) -> ScriptError {
         ScriptError::at("orders", STATEMENTS[command], 0, message, "")
     }
@@ -58,14 +62,14 @@ struct Client {
     read: Arc<Mutex<u64>>,
 }
 
-impl Actor for Client {
+impl Actor<Postgres> for Client {
     fn begin(&mut self, _: &mut Prng) -> usize {
         self.at_begin = self.rng.clone();
         self.retry();
         0
     }
 
-    fn step(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+    fn step(&mut self, requests: &mut Requests<'_, Postgres>) -> Result<Step, Box<Failure>> {
         let (command, value) = match self.next {
             4 => return Ok(Step::Done),
             1 if self.left == 0 => (3, None),
@@ -97,13 +101,13 @@ impl Actor for Client {
             |o| o.extend_from_slice(STATEMENTS[command].replace("$1", &text).as_bytes()),
             |_, o| {
                 o.extend_from_slice(text.as_bytes());
-                true
+                Given::Integer
             },
         );
         Ok(Step::Wait { command, what: Awaited::Statement })
     }
 
-    fn read(&mut self, _: usize, piece: Piece<'_>) -> Result<(), WireError> {
+    fn read(&mut self, _: usize, piece: Piece<'_>) -> Result<(), ProtocolError> {
         if let Piece::Row(mut values) = piece {
             let value = values.next().flatten().expect("not null");
             let text = std::str::from_utf8(value).expect("digits");
@@ -129,7 +133,7 @@ impl Actor for Client {
 
 #[test]
 fn code_drives_transactions_and_reads_what_comes() {
-    for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
+    for protocol in [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared] {
         let plan = Plan { clients: 3, limit: Limit::Transactions(200), protocol, max_tries: 5, ..Plan::default() };
         let server = SimServer { fail: Box::new(|_, n| (n % 50 == 0).then_some("40001")), ..SimServer::default() };
         let (result, recorded, _) = simulate_workload(server, plan, Arc::new(Orders::new()));

@@ -5,7 +5,7 @@ mod common;
 use common::{BLOCK, Recorded, SELECT, simulate};
 use pgdyno_base::Nanos;
 use pgdyno_engine::driver::sim::SimServer;
-use pgdyno_engine::{EngineError, Limit, OnError, Plan, Protocol, Rate, Voice};
+use pgdyno_engine::{EngineError, Limit, OnError, Plan, QueryMode, Rate, Voice};
 use pgdyno_record::Phase;
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ const ORIGIN: Nanos = Nanos::from_secs(100);
 /// Returns a plan like that of `pgdyno pgbench`.
 fn classic() -> Plan {
     Plan {
-        protocol: Protocol::Simple,
+        protocol: QueryMode::Simple,
         limit: Limit::Transactions(100),
         on_error: OnError::EndClient,
         reconnect: false,
@@ -208,7 +208,7 @@ const PIPELINE: &str = "\\startpipeline\nSELECT 1;\nSELECT 2;\n\\syncpipeline\nS
 
 #[test]
 fn pipelines_are_sent_at_once_and_answered_in_order() {
-    for protocol in [Protocol::Extended, Protocol::Prepared] {
+    for protocol in [QueryMode::Extended, QueryMode::Prepared] {
         let plan = Plan { protocol, limit: Limit::Transactions(50), ..classic() };
         let (result, recorded) = simulate(SimServer::default(), plan, PIPELINE);
         result.unwrap();
@@ -223,7 +223,7 @@ fn pipelines_are_sent_at_once_and_answered_in_order() {
 
 #[test]
 fn an_error_in_a_pipeline_is_recovered_from() {
-    let plan = Plan { protocol: Protocol::Extended, max_tries: 9, limit: Limit::Transactions(20), ..classic() };
+    let plan = Plan { protocol: QueryMode::Extended, max_tries: 9, limit: Limit::Transactions(20), ..classic() };
     let (result, recorded) = simulate(failing(7, "40001"), plan, PIPELINE);
     result.unwrap();
     recorded.check();
@@ -235,7 +235,7 @@ fn an_error_in_a_pipeline_is_recovered_from() {
 fn results_are_captured() {
     let script =
         "SELECT 2 AS a \\gset x_\n\\set b debug(:x_a + 1)\nSELECT 1 \\; SELECT 2 AS a \\aset\n\\set c debug(:a)\n";
-    for protocol in [Protocol::Simple, Protocol::Extended, Protocol::Prepared] {
+    for protocol in [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared] {
         let plan = Plan { limit: Limit::Transactions(1), protocol, ..classic() };
         let (result, recorded) = simulate(SimServer::default(), plan, script);
         result.unwrap();
@@ -275,7 +275,7 @@ fn a_pipeline_that_is_sent_in_parts_may_lose_its_connection() {
         for reconnect in [false, true] {
             let from = ORIGIN + Nanos(at * 1_000);
             let outages = vec![(from, from + Nanos::from_millis(5))];
-            let plan = Plan { protocol: Protocol::Extended, limit: Limit::Transactions(20), reconnect, ..classic() };
+            let plan = Plan { protocol: QueryMode::Extended, limit: Limit::Transactions(20), reconnect, ..classic() };
             let (result, recorded) = simulate(SimServer { outages, ..SimServer::default() }, plan, &script);
             result.unwrap();
             recorded.check();
@@ -292,7 +292,7 @@ fn an_error_while_a_pipeline_is_filled_is_no_violation() {
     let script = format!("\\startpipeline\nSELECT '{big}';\n\\sleep 10 ms\nSELECT 2;\n\\endpipeline\n");
     for (on_error, want) in [(OnError::EndClientUnlessSql, 10), (OnError::Count, 10)] {
         let server = SimServer { early_error: Some("22012"), ..SimServer::default() };
-        let plan = Plan { protocol: Protocol::Extended, limit: Limit::Transactions(10), on_error, ..classic() };
+        let plan = Plan { protocol: QueryMode::Extended, limit: Limit::Transactions(10), on_error, ..classic() };
         let (result, recorded) = simulate(server, plan, &script);
         result.unwrap();
         recorded.check();
@@ -305,7 +305,7 @@ fn an_error_while_a_pipeline_is_filled_is_no_violation() {
 fn a_pipeline_may_begin_in_a_branch() {
     let script =
         "\\if :client_id = 0\n\\startpipeline\n\\else\n\\startpipeline\n\\endif\nSELECT 1;\nSELECT 2;\n\\endpipeline\n";
-    let plan = Plan { protocol: Protocol::Prepared, clients: 2, limit: Limit::Transactions(3), ..classic() };
+    let plan = Plan { protocol: QueryMode::Prepared, clients: 2, limit: Limit::Transactions(3), ..classic() };
     let (result, recorded) = simulate(SimServer::default(), plan, script);
     result.unwrap();
     recorded.check();
@@ -333,7 +333,7 @@ proptest! {
     fn the_books_balance_here_too(
         clients in 1usize..6, tries in 0u32..4, every in 2u64..30, code in prop::sample::select(vec!["40001", "40P01", "22012", "42601"]),
         continues in any::<bool>(), reconnect in any::<bool>(), each in any::<bool>(), pipeline in any::<bool>(),
-        protocol in prop::sample::select(vec![Protocol::Simple, Protocol::Extended, Protocol::Prepared]),
+        protocol in prop::sample::select(vec![QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared]),
         rate in prop::option::of(100.0f64..3000.0), limit in prop::option::of(1u64..50),
         outage in prop::option::of((0u64..900, 1u64..300)), seed in any::<u64>(), timed in any::<bool>()
     ) {
@@ -353,7 +353,7 @@ proptest! {
             on_error: if continues { OnError::EndClientUnlessSql } else { OnError::EndClient },
             ..classic()
         };
-        let script = if pipeline && protocol != Protocol::Simple { PIPELINE } else { BLOCK };
+        let script = if pipeline && protocol != QueryMode::Simple { PIPELINE } else { BLOCK };
         let (result, recorded) = simulate(server, plan, script);
         prop_assert!(result.is_ok(), "{:?}", result);
         recorded.check();

@@ -154,7 +154,7 @@ fn what_a_lost_connection_means_depends_on_the_statement() {
         let at = ORIGIN + Nanos(at_ms);
         let server = SimServer { outages: vec![(at, at + Nanos::from_millis(100))], ..SimServer::default() };
         let plan = Plan { clients: 1, limit: seconds(4), ..Plan::default() };
-        let (result, recorded) = simulate(server, Plan { protocol: pgdyno_engine::Protocol::Simple, ..plan }, BLOCK);
+        let (result, recorded) = simulate(server, Plan { protocol: pgdyno_engine::QueryMode::Simple, ..plan }, BLOCK);
         result.unwrap();
         recorded.check();
         let outcomes = recorded.outcomes();
@@ -178,7 +178,7 @@ fn a_lost_connection_ends_the_run_where_that_is_wanted() {
 #[test]
 fn failures_are_counted_by_sqlstate_and_roll_back() {
     let server = SimServer { fail: Box::new(|_, n| (n % 10 == 0).then_some("40001")), ..SimServer::default() };
-    let plan = Plan { clients: 2, limit: seconds(2), protocol: pgdyno_engine::Protocol::Simple, ..Plan::default() };
+    let plan = Plan { clients: 2, limit: seconds(2), protocol: pgdyno_engine::QueryMode::Simple, ..Plan::default() };
     let (result, recorded) = simulate(server, plan, BLOCK);
     result.unwrap();
     recorded.check();
@@ -302,7 +302,7 @@ fn a_script_that_sends_only_sometimes_does_not_stop_the_clock() {
 
 #[test]
 fn a_transaction_left_open_is_no_success() {
-    let plan = Plan { clients: 1, limit: seconds(1), protocol: pgdyno_engine::Protocol::Simple, ..Plan::default() };
+    let plan = Plan { clients: 1, limit: seconds(1), protocol: pgdyno_engine::QueryMode::Simple, ..Plan::default() };
     let (result, recorded) = simulate(SimServer::default(), plan.clone(), "BEGIN;\nUPDATE t SET a = 1;\n");
     let Err(EngineError::Script(e)) = result else { panic!("{result:?}") };
     assert!(e.message.contains("inside a transaction block") && e.line == 2, "{e}");
@@ -398,7 +398,7 @@ fn what_was_sent_and_answered_decides_what_a_loss_means() {
     ] {
         let at = ORIGIN + Nanos(3000 * MS + offset_ms * MS + MS / 2);
         let server = SimServer { outages: vec![(at, at + Nanos::from_millis(100))], ..SimServer::default() };
-        let protocol = pgdyno_engine::Protocol::Simple;
+        let protocol = pgdyno_engine::QueryMode::Simple;
         let plan = Plan { clients: 1, limit: seconds(4), protocol, ..Plan::default() };
         let (result, recorded) = simulate(server, plan, script);
         result.unwrap();
@@ -419,7 +419,7 @@ fn a_connection_that_is_lost_while_a_client_thinks() {
         ("BEGIN;\n\\sleep 1 s\nCOMMIT;\n", 0, 0, 1),
         ("BEGIN;\nCOMMIT;\n\\sleep 1 s\n\\shell touch /nowhere/at/all\n", 0, 1, 0),
     ] {
-        for protocol in [pgdyno_engine::Protocol::Simple, pgdyno_engine::Protocol::Prepared] {
+        for protocol in [pgdyno_engine::QueryMode::Simple, pgdyno_engine::QueryMode::Prepared] {
             let at = ORIGIN + Nanos(500 * MS);
             let server = SimServer { outages: vec![(at, at + Nanos::from_secs(5))], ..SimServer::default() };
             let plan = Plan { clients: 1, limit: seconds(1), protocol, ..Plan::default() };
@@ -434,7 +434,7 @@ fn a_connection_that_is_lost_while_a_client_thinks() {
 
 #[test]
 fn copy_is_refused_and_its_output_passed_over() {
-    let simple = Plan { protocol: pgdyno_engine::Protocol::Simple, limit: Limit::Transactions(20), ..Plan::default() };
+    let simple = Plan { protocol: pgdyno_engine::QueryMode::Simple, limit: Limit::Transactions(20), ..Plan::default() };
     let (result, recorded) = simulate(SimServer::default(), simple.clone(), "COPY t TO STDOUT;\n");
     result.unwrap();
     recorded.check();

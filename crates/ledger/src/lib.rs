@@ -19,10 +19,10 @@
 //! at most the one behind the last was begun: pgdyno ended before its outcome was known.
 
 use pgdyno_base::Prng;
-use pgdyno_engine::Workload;
 use pgdyno_engine::workload::{Actor, Awaited, CommandInfo, Failure, Requests, Settled, Statement, Step};
+use pgdyno_engine::{Workload, WorkloadOn};
+use pgdyno_protocol::{Dialect, Effect, Given, ServerError};
 use pgdyno_script::ScriptError;
-use pgdyno_wire::{Effect, ServerError};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -98,6 +98,14 @@ impl LedgerWorkload {
     }
 }
 
+impl<P: Dialect> WorkloadOn<P> for LedgerWorkload {
+    fn actor(&self, client: usize, _: Prng, _: i64) -> Box<dyn Actor<P>> {
+        let path = self.options.records.as_ref().map(|folder| folder.join(format!("client-{client}.log")));
+        let values = [self.options.run, client as i64, 0, 0];
+        Box::new(Client { commands: self.commands.clone(), path, record: None, values, next: 0, warned: false })
+    }
+}
+
 impl Workload for LedgerWorkload {
     fn scripts(&self) -> Vec<String> {
         vec![NAME.to_owned()]
@@ -105,12 +113,6 @@ impl Workload for LedgerWorkload {
 
     fn commands(&self) -> &[CommandInfo] {
         &self.commands
-    }
-
-    fn actor(&self, client: usize, _: Prng, _: i64) -> Box<dyn Actor> {
-        let path = self.options.records.as_ref().map(|folder| folder.join(format!("client-{client}.log")));
-        let values = [self.options.run, client as i64, 0, 0];
-        Box::new(Client { commands: self.commands.clone(), path, record: None, values, next: 0, warned: false })
     }
 
     fn reads_notices(&self) -> bool {
@@ -148,7 +150,7 @@ impl Client {
     }
 }
 
-impl Actor for Client {
+impl<P: Dialect> Actor<P> for Client {
     fn begin(&mut self, _: &mut Prng) -> usize {
         self.values[2] += 1;
         let [run, client, sequence, _] = self.values;
@@ -157,7 +159,7 @@ impl Actor for Client {
         0
     }
 
-    fn step(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+    fn step(&mut self, requests: &mut Requests<'_, P>) -> Result<Step, Box<Failure>> {
         let Some((_, text, parameters)) = STATEMENTS.get(self.next) else { return Ok(Step::Done) };
         if requests.is_dry_run() {
             // Anything but the end.
@@ -181,13 +183,13 @@ impl Actor for Client {
         };
         requests.statement(&statement, false, whole, |n, out| {
             out.extend_from_slice(values[n].to_string().as_bytes());
-            true
+            Given::Integer
         });
         self.next += 1;
         Ok(Step::Wait { command, what: Awaited::Statement })
     }
 
-    fn again(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+    fn again(&mut self, requests: &mut Requests<'_, P>) -> Result<Step, Box<Failure>> {
         self.next = self.next.saturating_sub(1);
         self.step(requests)
     }

@@ -6,8 +6,8 @@ use pgdyno_engine::events::Report;
 use pgdyno_engine::worker::{StopFlag, Worker};
 use pgdyno_engine::{Limit, OnError, Plan, run};
 use pgdyno_ledger::{LedgerWorkload, Options};
+use pgdyno_postgres::{Config, Endpoint, Postgres};
 use pgdyno_record::Outcomes;
-use pgdyno_wire::{Config, Endpoint};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ fn simulated(name: &str, server: SimServer, plan: Plan) -> (Records, Outcomes) {
     });
     let streams = run::streams(&plan).pop().unwrap();
     let config = vec![Arc::new(Config::plain(Endpoint::Unix("/sim".into()), "postgres", "postgres"))];
-    let mut worker =
+    let mut worker: Worker<Postgres, Sim> =
         Worker::new(Sim::new(server), Arc::new(plan), config, workload, 0, streams, StopFlag::default(), report);
     worker.connect().unwrap();
     worker.run(Nanos::from_secs(100)).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::numeric::Digits;
 use crate::rows::{Kind, Row, Value};
-use pgdyno_wire::copy;
+use pgdyno_postgres::copy;
 
 /// Appends a row of columns of these kinds.
 #[inline]

@@ -6,7 +6,7 @@ use crate::crew::together;
 use crate::error::LoadError;
 use crate::rows::{Dataset, Row};
 use crate::session::Session;
-use pgdyno_wire::{Config, copy, frontend};
+use pgdyno_postgres::{Config, copy, frontend};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::Mutex;

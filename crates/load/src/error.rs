@@ -1,6 +1,6 @@
 //! Why a dataset is not there.
 
-use pgdyno_wire::{ServerError, SqlState, WireError};
+use pgdyno_postgres::{ProtocolError, ServerError, SqlState};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -74,8 +74,8 @@ impl LoadError {
     }
 }
 
-impl From<WireError> for LoadError {
-    fn from(e: WireError) -> LoadError {
+impl From<ProtocolError> for LoadError {
+    fn from(e: ProtocolError) -> LoadError {
         LoadError::Wire(e.to_string())
     }
 }

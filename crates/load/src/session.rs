@@ -1,7 +1,7 @@
 //! A blocking session: for administrative commands and COPY, where one connection does one thing after the other.
 
 use crate::error::LoadError;
-use pgdyno_wire::{Attempt, Cancel, Config, Conversation, Endpoint, Event, Refusal, WireError, frontend};
+use pgdyno_postgres::{Attempt, Cancel, Config, Conversation, Endpoint, Event, ProtocolError, Refusal, frontend};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -117,7 +117,7 @@ impl Session {
     /// the command at hand is cancelled and fails as [`LoadError::Interrupted`].
     pub fn connect(config: &Arc<Config>, timeout: Duration, interrupt: &Arc<AtomicBool>) -> Result<Session, LoadError> {
         let mut last = None;
-        for attempt in Attempt::of(config) {
+        for attempt in Attempt::of(&config.endpoint, config.ssl_mode) {
             match Self::attempt(config, *attempt, timeout, interrupt) {
                 Ok(session) => return Ok(session),
                 Err(e) => last = Some(e),
@@ -346,7 +346,7 @@ impl Session {
                     return Err(if self.cancelled.is_some() { LoadError::Interrupted } else { error });
                 }
                 Event::Synchronised(()) => {
-                    return Err(WireError::Protocol("the server does not take COPY data".into()).into());
+                    return Err(ProtocolError::Protocol("the server does not take COPY data".into()).into());
                 }
                 _ => {}
             }

@@ -1,9 +1,9 @@
 //! Connection parameters.
 
 use crate::errors::{ConnectError, other};
-use pgdyno_wire::conn::ChannelBinding;
-use pgdyno_wire::tls::{TlsSettings, default_root_cert};
-use pgdyno_wire::{Config, Endpoint, SslMode};
+use pgdyno_postgres::conn::ChannelBinding;
+use pgdyno_postgres::tls::{TlsSettings, default_root_cert};
+use pgdyno_postgres::{Config, Endpoint, SslMode};
 use pyo3::prelude::*;
 use std::collections::BTreeMap;
 use std::net::ToSocketAddrs;
@@ -86,6 +86,71 @@ impl ConnConfig {
             tls,
         };
         Ok(ConnConfig { inner })
+    }
+
+    /// Returns a description of the server's address.
+    #[getter]
+    fn endpoint(&self) -> String {
+        self.inner.endpoint.to_string()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("{:?}", self.inner)
+    }
+}
+
+/// Resolved connection parameters of a MySQL or MariaDB server. A `host` that begins with a slash is a socket's path.
+#[pyclass(frozen, module = "pgdyno._core")]
+pub struct MySqlConfig {
+    pub inner: pgdyno_mysql::Config,
+}
+
+#[pymethods]
+impl MySqlConfig {
+    #[new]
+    #[pyo3(signature = (*, host, port, user, database="", password=None, sslmode="prefer", sslrootcert=None,
+                        sslcert=None, sslkey=None, program="pgdyno", settings=None, ask_public_key=false))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        host: String,
+        port: u16,
+        user: String,
+        database: &str,
+        password: Option<String>,
+        sslmode: &str,
+        sslrootcert: Option<PathBuf>,
+        sslcert: Option<PathBuf>,
+        sslkey: Option<PathBuf>,
+        program: &str,
+        settings: Option<BTreeMap<String, String>>,
+        ask_public_key: bool,
+    ) -> PyResult<MySqlConfig> {
+        let ssl_mode: SslMode = sslmode.parse().map_err(other)?;
+        let endpoint = if host.starts_with('/') {
+            Endpoint::Unix(PathBuf::from(host))
+        } else {
+            let name = host.clone();
+            let found = py.detach(move || (name.as_str(), port).to_socket_addrs().map(Iterator::collect));
+            let addresses = found.map_err(|e: std::io::Error| {
+                ConnectError::new_err(format!("cannot connect to {host} port {port}: the name does not resolve: {e}"))
+            })?;
+            Endpoint::Tcp { host, addresses }
+        };
+        let over_tls = matches!(endpoint, Endpoint::Tcp { .. }) && ssl_mode != SslMode::Disable;
+        let client = sslcert.as_deref().zip(sslkey.as_deref());
+        let load = || TlsSettings::load(ssl_mode, sslrootcert.as_deref(), client);
+        let tls = over_tls.then(load).transpose().map_err(|e| ConnectError::new_err(e.to_string()))?;
+        let inner = pgdyno_mysql::Config {
+            password,
+            settings: settings.unwrap_or_default().into_iter().collect(),
+            program: program.into(),
+            ssl_mode,
+            tls,
+            ask_public_key,
+            ..pgdyno_mysql::Config::plain(endpoint, &user, database)
+        };
+        Ok(MySqlConfig { inner })
     }
 
     /// Returns a description of the server's address.

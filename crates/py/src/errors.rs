@@ -2,7 +2,7 @@
 
 use pgdyno_engine::EngineError;
 use pgdyno_load::LoadError;
-use pgdyno_wire::SqlState;
+use pgdyno_protocol::SqlState;
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;
 use pyo3::prelude::*;

@@ -21,6 +21,7 @@ use pyo3::prelude::*;
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<config::ConnConfig>()?;
+    m.add_class::<config::MySqlConfig>()?;
     m.add_class::<deadline::Deadline>()?;
     m.add_class::<histogram::Histogram>()?;
     m.add_class::<interval::Interval>()?;

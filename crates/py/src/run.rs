@@ -1,6 +1,6 @@
 //! Runs.
 
-use crate::config::ConnConfig;
+use crate::config::{ConnConfig, MySqlConfig};
 use crate::errors;
 use crate::interval::Interval;
 use crate::script::{Command, Workload};
@@ -8,6 +8,9 @@ use pgdyno_base::Nanos;
 use pgdyno_engine as engine;
 use pgdyno_engine::Observation;
 use pgdyno_engine::worker::{STOP_NOW, STOP_SOON};
+use pgdyno_mysql::MySql;
+use pgdyno_postgres::Postgres;
+use pgdyno_protocol::Dialect;
 use pgdyno_record as record;
 use pgdyno_record::Phase;
 use pyo3::exceptions::PyException;
@@ -287,6 +290,53 @@ fn is_failure(py: Python<'_>, e: &PyErr) -> bool {
     e.is_instance_of::<PyException>(py)
 }
 
+/// A server of one of the products.
+#[derive(FromPyObject)]
+pub enum Server<'py> {
+    Postgres(PyRef<'py, ConnConfig>),
+    MySql(PyRef<'py, MySqlConfig>),
+}
+
+/// Settings of a server, if it is of this product.
+trait SettingsOf: Dialect {
+    fn of(server: &Server<'_>) -> Option<Self::Config>;
+}
+
+impl SettingsOf for Postgres {
+    fn of(server: &Server<'_>) -> Option<Self::Config> {
+        match server {
+            Server::Postgres(config) => Some(config.inner.clone()),
+            Server::MySql(_) => None,
+        }
+    }
+}
+
+impl SettingsOf for MySql {
+    fn of(server: &Server<'_>) -> Option<Self::Config> {
+        match server {
+            Server::MySql(config) => Some(config.inner.clone()),
+            Server::Postgres(_) => None,
+        }
+    }
+}
+
+type Running = std::thread::JoinHandle<Result<engine::Summary, engine::EngineError>>;
+
+/// Starts the engine on a product's servers.
+fn start<P: SettingsOf>(
+    servers: &[Server<'_>],
+    plan: engine::Plan,
+    workload: &Workload,
+    seed: u64,
+    mut channel: Channel,
+) -> PyResult<(Arc<dyn engine::Workload>, Running)> {
+    let targets: Option<Vec<P::Config>> = servers.iter().map(P::of).collect();
+    let targets = targets.ok_or_else(|| errors::other("the servers of a run are of one product"))?;
+    let workload = workload.build::<P>(seed).map_err(errors::other)?;
+    let shared = workload.clone();
+    Ok((workload, std::thread::spawn(move || engine::run::<P>(plan, targets, shared, &mut channel))))
+}
+
 /// Runs `workload` against `configs`, over which the clients are spread. `observer` has methods `started(start_ns,
 /// connect_ns)`, `interval(Interval)` and `event(Event)`. An exception in one of them, or from a signal handler, stops the
 /// run: transactions under way are brought to their end, a second one does not wait for them. It is then in the result's
@@ -294,19 +344,20 @@ fn is_failure(py: Python<'_>, e: &PyErr) -> bool {
 #[pyfunction]
 pub fn run(
     py: Python<'_>,
-    configs: Vec<PyRef<'_, ConnConfig>>,
+    configs: Vec<Server<'_>>,
     workload: &Workload,
     observer: &Bound<'_, PyAny>,
     plan: Plan,
 ) -> PyResult<RunResult> {
     let engine_plan = plan.to_engine()?;
-    let workload = workload.build(plan.seed).map_err(errors::other)?;
     let (sender, observations) = mpsc::channel();
     let stop = Arc::new(std::sync::atomic::AtomicU8::new(0));
-    let mut channel = Channel { sender, stop: stop.clone() };
-    let shared = workload.clone();
-    let targets = configs.iter().map(|c| c.inner.clone()).collect();
-    let thread = std::thread::spawn(move || engine::run(engine_plan, targets, shared, &mut channel));
+    let channel = Channel { sender, stop: stop.clone() };
+    let (workload, thread) = if configs.iter().any(|c| matches!(c, Server::MySql(_))) {
+        start::<MySql>(&configs, engine_plan, workload, plan.seed, channel)?
+    } else {
+        start::<Postgres>(&configs, engine_plan, workload, plan.seed, channel)?
+    };
 
     let observations = Mutex::new(observations);
     let mut raised: Option<PyErr> = None;

@@ -4,8 +4,10 @@ use crate::errors;
 use pgdyno_base::{Nanos, Prng};
 use pgdyno_engine as engine;
 use pgdyno_ledger as ledger;
+use pgdyno_postgres::Postgres;
+use pgdyno_protocol::Dialect;
 use pgdyno_script::vm::Step;
-use pgdyno_script::{Options, Sample, Symbols, Value, Vm, compile};
+use pgdyno_script::{Flavour, Options, Sample, Symbols, Value, Vm, compile};
 use pgdyno_tpcc as tpcc;
 use pgdyno_tpcc::transactions::KINDS;
 use pyo3::prelude::*;
@@ -58,7 +60,7 @@ pub struct Workload {
 
 impl Workload {
     /// Returns the workload that the engine runs.
-    pub fn build(&self, random_seed: u64) -> Result<Arc<dyn engine::Workload>, String> {
+    pub fn build<P: Dialect>(&self, random_seed: u64) -> Result<Arc<dyn engine::WorkloadOn<P>>, String> {
         if let Some(options) = &self.ledger {
             let built = ledger::LedgerWorkload::new(options.clone());
             return Ok(Arc::new(built.map_err(|e| format!("cannot write the ledger's records: {e}"))?));
@@ -72,6 +74,25 @@ impl Workload {
             None => Arc::new(scripts),
             Some(schedule) => Arc::new(scripts.scheduled(schedule.clone())?),
         })
+    }
+
+    fn of_flavour(
+        variables: Option<BTreeMap<String, String>>,
+        strict: bool,
+        marks: bool,
+        flavour: Flavour,
+    ) -> Workload {
+        let given = variables.unwrap_or_default();
+        let given = given.into_iter().map(|(k, v)| (k, Value::text_of(v.as_bytes()))).collect();
+        Workload {
+            symbols: Symbols::new(&given),
+            scripts: Vec::new(),
+            sides: vec![engine::Side::default()],
+            options: Options { strict, marks, flavour },
+            schedule: None,
+            tpcc: Vec::new(),
+            ledger: None,
+        }
     }
 }
 
@@ -151,26 +172,26 @@ impl Workload {
     /// No scripts yet; `variables` are given as on pgbench's command line (`-D name=value`). Without `strict`, what
     /// pgbench finds out while it runs is found out while it runs. `marks`: meta-commands are timed too.
     #[new]
-    #[pyo3(signature = (variables=None, *, strict=true, marks=false))]
-    fn new(variables: Option<BTreeMap<String, String>>, strict: bool, marks: bool) -> Workload {
-        let given = variables.unwrap_or_default();
-        let given = given.into_iter().map(|(k, v)| (k, Value::text_of(v.as_bytes()))).collect();
-        Workload {
-            symbols: Symbols::new(&given),
-            scripts: Vec::new(),
-            sides: vec![engine::Side::default()],
-            options: Options { strict, marks },
-            schedule: None,
-            tpcc: Vec::new(),
-            ledger: None,
-        }
+    #[pyo3(signature = (variables=None, *, strict=true, marks=false, dialect="postgresql"))]
+    fn new(
+        variables: Option<BTreeMap<String, String>>,
+        strict: bool,
+        marks: bool,
+        dialect: &str,
+    ) -> PyResult<Workload> {
+        let flavour = match dialect {
+            "postgresql" => Flavour::Postgres,
+            "mysql" => Flavour::MySql,
+            other => return Err(errors::other(format!("dialect \"{other}\" is unknown; it is postgresql or mysql"))),
+        };
+        Ok(Workload::of_flavour(variables, strict, marks, flavour))
     }
 
     /// The ledger: numbered rows of `run`; each client's record is appended to a file in the folder `records`.
     #[staticmethod]
     #[pyo3(signature = (run, records=None))]
     fn ledger(run: i64, records: Option<std::path::PathBuf>) -> Workload {
-        let mut workload = Workload::new(None, true, false);
+        let mut workload = Workload::of_flavour(None, true, false, Flavour::Postgres);
         workload.ledger = Some(ledger::Options { run, records });
         workload
     }
@@ -178,9 +199,9 @@ impl Workload {
     /// TPC-C, of one side or of two of a duet.
     #[staticmethod]
     fn tpcc(sides: Vec<Tpcc>) -> PyResult<Workload> {
-        let mut workload = Workload::new(None, true, false);
+        let mut workload = Workload::of_flavour(None, true, false, Flavour::Postgres);
         workload.tpcc = sides.iter().map(Tpcc::to_options).collect::<PyResult<_>>()?;
-        workload.build(0).map_err(errors::other)?;
+        workload.build::<Postgres>(0).map_err(errors::other)?;
         Ok(workload)
     }
 
@@ -288,7 +309,7 @@ impl Workload {
         if self.scripts.is_empty() && self.tpcc.is_empty() && self.ledger.is_none() {
             return Ok(Vec::new());
         }
-        let built = self.build(0).map_err(errors::other)?;
+        let built = self.build::<Postgres>(0).map_err(errors::other)?;
         Ok(built.commands().iter().map(Command::from).collect())
     }
 }
@@ -296,7 +317,7 @@ impl Workload {
 /// Compiles a script as pgbench does, over no variables but those it sets; for checking its syntax.
 #[pyfunction]
 pub fn check_script(name: &str, text: &str) -> PyResult<()> {
-    let options = Options { strict: false, marks: false };
+    let options = Options { strict: false, marks: false, ..Options::default() };
     compile(name, text, &mut Symbols::default(), options).map(drop).map_err(|e| errors::script(&e))
 }
 
@@ -309,5 +330,5 @@ pub fn ledger_content(run: i64, client: i64, sequence: i64) -> i64 {
 /// PostgreSQL's name of an SQLSTATE, where pgdyno knows it.
 #[pyfunction]
 pub fn sqlstate_name(code: &str) -> Option<&'static str> {
-    pgdyno_wire::SqlState::parse(code).name()
+    pgdyno_protocol::SqlState::parse(code).name()
 }

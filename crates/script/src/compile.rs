@@ -3,6 +3,7 @@
 
 use crate::ast::{Amount, Command, CommandKind, Expr, ExprKind};
 use crate::error::{Fault, ScriptError, Span};
+use crate::flavour::Flavour;
 use crate::functions::{evaluate, on_integers};
 use crate::program::{self, Capture, Delay, Op, Pick, Piece, Program, Shell, ShellWord, Slot, Statement};
 use crate::scan::{end_of_quoted, is_only_comments, scan};
@@ -17,11 +18,13 @@ pub struct Options {
     pub strict: bool,
     /// Yield at the beginning of each command, so that each can be timed.
     pub marks: bool,
+    /// Product whose SQL the statements are in.
+    pub flavour: Flavour,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { strict: true, marks: false }
+        Options { strict: true, marks: false, flavour: Flavour::Postgres }
     }
 }
 
@@ -34,10 +37,12 @@ pub fn compile(name: &str, text: &str, symbols: &mut Symbols, options: Options) 
     if let Some(at) = text.find('\0') {
         return Err(place(Fault::new(at, "the script holds a NUL byte").hint("Is this a text file?")));
     }
-    let mut commands = scan(text).map_err(place)?;
+    let mut commands = scan(text, options.flavour).map_err(place)?;
     if options.strict {
         // pgbench sends a lone comment as an empty query.
-        commands.retain(|c| !matches!(c.kind, CommandKind::Sql { ended: false, .. }) || !is_only_comments(&c.text));
+        commands.retain(|c| {
+            !matches!(c.kind, CommandKind::Sql { ended: false, .. }) || !is_only_comments(&c.text, options.flavour)
+        });
     }
     if commands.is_empty() {
         let classic = "empty command list for script \"{script}\"";
@@ -91,6 +96,7 @@ struct Compiler<'s> {
 impl<'s> Compiler<'s> {
     fn new(name: &str, text: &str, symbols: &'s mut Symbols, options: Options) -> Compiler<'s> {
         let program = Program {
+            flavour: options.flavour,
             name: name.to_owned(),
             source: text.to_owned(),
             ops: Vec::new(),
@@ -379,7 +385,7 @@ impl<'s> Compiler<'s> {
         let mut parameters: Vec<Slot> = Vec::new();
         let mut pieces = Vec::new();
         let mut plain = String::new();
-        for part in variables_in(&command.text) {
+        for part in variables_in(&command.text, self.options.flavour) {
             match part {
                 Part::Text(text) => {
                     prepared.push_str(text);
@@ -395,7 +401,10 @@ impl<'s> Compiler<'s> {
                     }
                     let slot = self.slot(name, command.offset + offset)?;
                     parameters.push(slot);
-                    prepared.push_str(&format!("${}", parameters.len()));
+                    match self.options.flavour {
+                        Flavour::Postgres => prepared.push_str(&format!("${}", parameters.len())),
+                        Flavour::MySql => prepared.push('?'),
+                    }
                     pieces.push(Piece::Text(std::mem::take(&mut plain)));
                     pieces.push(Piece::Variable(slot));
                 }
@@ -460,14 +469,14 @@ enum Part<'a> {
 }
 
 /// Cuts a statement at its `:name`s. `::` is a cast. As in pgbench, quotes and comments do not protect a known name.
-fn variables_in(sql: &str) -> Vec<Part<'_>> {
+fn variables_in(sql: &str, flavour: Flavour) -> Vec<Part<'_>> {
     let bytes = sql.as_bytes();
     let mut parts = Vec::new();
     // Up to where a literal, a quoted identifier or a comment goes.
     let (mut from, mut at, mut quoted) = (0, 0, 0);
     while at < bytes.len() {
         if at >= quoted {
-            quoted = end_of_quoted(sql, at).unwrap_or(at);
+            quoted = end_of_quoted(sql, at, flavour).unwrap_or(at);
         }
         match bytes[at] {
             b':' if bytes.get(at + 1) == Some(&b':') => {

@@ -9,6 +9,7 @@
 pub mod ast;
 pub mod compile;
 pub mod error;
+pub mod flavour;
 pub mod functions;
 pub mod lexer;
 pub mod meta;
@@ -22,6 +23,7 @@ pub mod vm;
 
 pub use compile::{Options, compile};
 pub use error::{EvalError, ScriptError};
+pub use flavour::Flavour;
 pub use program::{Capture, Program, Statement};
 pub use sample::Sample;
 pub use symbols::Symbols;

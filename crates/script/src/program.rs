@@ -1,6 +1,7 @@
 //! A compiled script.
 
 use crate::error::{EvalError, ScriptError};
+use crate::flavour::Flavour;
 use crate::functions::Function;
 use crate::value::Scalar;
 
@@ -168,6 +169,8 @@ pub struct Statement {
 /// A compiled script; shared by all clients.
 #[derive(Clone, Debug)]
 pub struct Program {
+    /// Product whose SQL the statements are in.
+    pub flavour: Flavour,
     /// The script's name.
     pub name: String,
     /// The script's text, for messages.

@@ -4,6 +4,7 @@
 
 use crate::ast::{Command, CommandKind};
 use crate::error::Fault;
+use crate::flavour::Flavour;
 use crate::meta::{end_of_meta, meta};
 use crate::program::Capture;
 
@@ -11,12 +12,12 @@ use crate::program::Capture;
 const SHOWN: usize = 127;
 
 /// The commands of `text`, in order.
-pub fn scan(text: &str) -> Result<Vec<Command>, Fault> {
+pub fn scan(text: &str, flavour: Flavour) -> Result<Vec<Command>, Fault> {
     let bytes = text.as_bytes();
     let mut commands: Vec<Command> = Vec::new();
     let mut at = 0;
     loop {
-        at = skip_blanks(text, at);
+        at = skip_blanks(text, at, flavour);
         if at >= bytes.len() {
             return Ok(commands);
         }
@@ -25,7 +26,7 @@ pub fn scan(text: &str) -> Result<Vec<Command>, Fault> {
             meta(text, at, end, &mut commands)?;
             at = end;
         } else {
-            let sql = Sql::read(text, at)?;
+            let sql = Sql::read(text, at, flavour)?;
             // A semicolon alone is a statement too: the empty one.
             if sql.ended || !sql.text.trim_end().is_empty() {
                 commands.push(sql.command(at));
@@ -37,12 +38,12 @@ pub fn scan(text: &str) -> Result<Vec<Command>, Fault> {
 
 /// Skips white space and `--` comments before a command. A comment in `/* */` belongs to the statement behind it: it may
 /// be a hint.
-fn skip_blanks(text: &str, mut at: usize) -> usize {
+fn skip_blanks(text: &str, mut at: usize, flavour: Flavour) -> usize {
     let bytes = text.as_bytes();
     while at < bytes.len() {
         if bytes[at].is_ascii_whitespace() || bytes[at] == b'\x0b' {
             at += 1;
-        } else if text[at..].starts_with("--") {
+        } else if text[at..].starts_with("--") || (flavour == Flavour::MySql && bytes[at] == b'#') {
             at = text[at..].find('\n').map_or(bytes.len(), |n| at + n);
         } else {
             break;
@@ -52,26 +53,31 @@ fn skip_blanks(text: &str, mut at: usize) -> usize {
 }
 
 /// Returns true if a statement's text contains only comments.
-pub fn is_only_comments(text: &str) -> bool {
+pub fn is_only_comments(text: &str, flavour: Flavour) -> bool {
     let mut at = 0;
     loop {
-        at = skip_blanks(text, at);
+        at = skip_blanks(text, at, flavour);
         if at >= text.len() {
             return true;
         }
         if !text[at..].starts_with("/*") {
             return false;
         }
-        let Ok(end) = end_of_comment(text, at) else { return false };
+        let Ok(end) = end_of_comment(text, at, flavour) else { return false };
         at = end;
     }
 }
 
 /// Behind the literal, quoted identifier or comment that begins at `at`; `at` itself where none does. The statement
 /// begins at `start`.
-fn quoted(text: &str, start: usize, at: usize) -> Result<usize, Fault> {
+fn quoted(text: &str, start: usize, at: usize, flavour: Flavour) -> Result<usize, Fault> {
     let bytes = text.as_bytes();
+    let mysql = flavour == Flavour::MySql;
     match bytes[at] {
+        quote @ (b'\'' | b'"') if mysql => end_of_quote(text, at, quote, true),
+        b'`' if mysql => end_of_quote(text, at, b'`', false),
+        b'#' if mysql => Ok(text[at..].find('\n').map_or(bytes.len(), |n| at + n)),
+        b'$' if mysql => Ok(at),
         b'\'' => {
             // E'...' has backslash escapes.
             let escapes =
@@ -84,24 +90,24 @@ fn quoted(text: &str, start: usize, at: usize) -> Result<usize, Fault> {
             Ok(if end == at + 1 { at } else { end })
         }
         b'-' if text[at..].starts_with("--") => Ok(text[at..].find('\n').map_or(bytes.len(), |n| at + n)),
-        b'/' if text[at..].starts_with("/*") => end_of_comment(text, at),
+        b'/' if text[at..].starts_with("/*") => end_of_comment(text, at, flavour),
         _ => Ok(at),
     }
 }
 
 /// Returns the end of the literal, quoted identifier or comment that begins at `at` in an extracted statement. Returns
 /// `at` if none begins there, and `None` if it does not end.
-pub fn end_of_quoted(sql: &str, at: usize) -> Option<usize> {
-    quoted(sql, 0, at).ok()
+pub fn end_of_quoted(sql: &str, at: usize, flavour: Flavour) -> Option<usize> {
+    quoted(sql, 0, at, flavour).ok()
 }
 
-/// Behind the (nestable) comment that begins at `start`.
-fn end_of_comment(text: &str, start: usize) -> Result<usize, Fault> {
+/// Behind the comment that begins at `start`. PostgreSQL's nest.
+fn end_of_comment(text: &str, start: usize, flavour: Flavour) -> Result<usize, Fault> {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (start, 0usize);
     while at + 1 < bytes.len() {
         match &bytes[at..at + 2] {
-            b"/*" => {
+            b"/*" if flavour == Flavour::Postgres || depth == 0 => {
                 depth += 1;
                 at += 2;
             }
@@ -129,7 +135,7 @@ struct Sql {
 }
 
 impl Sql {
-    fn read(text: &str, start: usize) -> Result<Sql, Fault> {
+    fn read(text: &str, start: usize, flavour: Flavour) -> Result<Sql, Fault> {
         let bytes = text.as_bytes();
         let mut at = start;
         let mut parentheses = 0usize;
@@ -137,7 +143,7 @@ impl Sql {
         // What has been copied up to: `\;` and `\:` lose their backslash.
         let (mut out, mut copied) = (String::new(), start);
         while at < bytes.len() {
-            let behind = quoted(text, start, at)?;
+            let behind = quoted(text, start, at, flavour)?;
             if behind > at {
                 at = behind;
                 continue;
@@ -248,7 +254,7 @@ fn end_of_quote(text: &str, start: usize, quote: u8, escapes: bool) -> Result<us
             at += 1;
         }
     }
-    let what = if quote == b'"' { "quoted identifier" } else { "string literal" };
+    let what = if matches!(quote, b'"' | b'`') { "quoted identifier" } else { "string literal" };
     Err(Fault::new(start, format!("unterminated {what}")).hint(format!("Close it with {}.", quote as char)))
 }
 

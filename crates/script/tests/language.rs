@@ -30,7 +30,7 @@ fn program(text: &str) -> Compiled {
 
 /// Compiles a script as pgbench does.
 fn lenient(text: &str) -> Compiled {
-    compiled(text, &[], Options { strict: false, marks: false }).unwrap_or_else(|e| panic!("{e}"))
+    compiled(text, &[], Options { strict: false, marks: false, ..Options::default() }).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// The value of an expression.
@@ -377,7 +377,7 @@ fn commands_are_shown_as_pgbench_shows_them() {
 
 #[test]
 fn marks_say_which_commands_are_executed() {
-    let options = Options { strict: false, marks: true };
+    let options = Options { strict: false, marks: true, ..Options::default() };
     let text = "\\if :x\nSELECT 1;\n\\elif 1\nSELECT 2;\n\\else\nSELECT 3;\n\\endif\n";
     for (x, want) in [(1, vec![0, 1, 2]), (0, vec![0, 2, 3, 4])] {
         let p = compiled(text, &[("x", Value::Int(x))], options).unwrap();
@@ -427,7 +427,7 @@ fn a_line_of_any_length_has_its_mistakes_shown() {
         let (line, caret) = (shown.lines().nth(1).unwrap(), shown.lines().nth(2).unwrap());
         let under = line.chars().nth(caret.chars().count() - 1);
         assert!(matches!(under, None | Some('+' | ':' | '(' | '…' | ' ')), "{shown}");
-        let _ = compiled(&text, &[], Options { strict: false, marks: true });
+        let _ = compiled(&text, &[], Options { strict: false, marks: true, ..Options::default() });
     }
 }
 
@@ -450,7 +450,7 @@ proptest! {
     #[test]
     fn no_text_breaks_the_compiler(text in "\\PC{0,80}") {
         let _ = compiled(&text, &[], Options::default());
-        let _ = compiled(&text, &[], Options { strict: false, marks: true });
+        let _ = compiled(&text, &[], Options { strict: false, marks: true, ..Options::default() });
     }
 
     #[test]
@@ -462,7 +462,7 @@ proptest! {
         ]), 0..30),
         marks in any::<bool>()
     ) {
-        if let Ok(p) = compiled(&parts.concat(), &[], Options { strict: false, marks }) {
+        if let Ok(p) = compiled(&parts.concat(), &[], Options { strict: false, marks, ..Options::default() }) {
             let mut vm = Vm::new(&p.symbols);
             let mut rng = Prng::from_seed(1);
             for _ in 0..20 {
@@ -511,6 +511,23 @@ fn what_there_is_to_pick_is_known_before_anything_runs() {
     assert_eq!(empty.error.to_string(), "pick: sample s has no rows");
     assert!(Sample::new("s", vec!["a".into()], &[vec![]]).is_err());
     // pgbench has no such command.
-    let classic = compiled("\\pick s\n", &[], Options { strict: false, marks: false }).map(|_| ()).unwrap_err();
+    let classic = compiled("\\pick s\n", &[], Options { strict: false, marks: false, ..Options::default() })
+        .map(|_| ())
+        .unwrap_err();
     assert!(classic.to_string().contains("invalid command \\pick"));
+}
+
+#[test]
+fn mysql_quotes_and_placeholders() {
+    use pgdyno_script::Flavour;
+    let options = Options { flavour: Flavour::MySql, ..Options::default() };
+    let text = "\\set a 1\nselect 'it\\'s; :a', `x;y`, \":a\" from t where a = :a and b = :a; # :a; not a statement\nselect 2;\n";
+    let program = compiled(text, &[], options).unwrap_or_else(|e| panic!("{e}"));
+    let prepared: Vec<&str> = program.statements.iter().map(|s| s.prepared.as_str()).collect();
+    assert_eq!(prepared.len(), 2, "{prepared:?}");
+    assert!(prepared[0].ends_with("where a = ? and b = ?;"), "{prepared:?}");
+    assert!(prepared[1].starts_with("select 2"), "{prepared:?}");
+    // PostgreSQL's dollar quotes are nothing there.
+    let program = compiled("select '$a$';\nselect 1;\n", &[], options).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(program.statements.len(), 2);
 }

@@ -9,9 +9,9 @@ use crate::schema::DISTRICTS;
 use crate::transactions::{Input, KINDS, Kind, Running, Statement as Written, Terms};
 use pgdyno_base::{Nanos, Prng};
 use pgdyno_engine::workload::{Actor, Awaited, Cause, CommandInfo, Failure, Piece, Requests, Statement, Step};
-use pgdyno_engine::{Protocol, Workload};
+use pgdyno_engine::{QueryMode, Workload, WorkloadOn};
+use pgdyno_protocol::{Dialect, Effect, Given, ProtocolError};
 use pgdyno_script::ScriptError;
-use pgdyno_wire::{Effect, WireError};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
@@ -130,6 +130,13 @@ impl TpccWorkload {
     }
 }
 
+impl<P: Dialect> WorkloadOn<P> for TpccWorkload {
+    fn actor(&self, client: usize, rng: Prng, _: i64) -> Box<dyn Actor<P>> {
+        let sides = self.shared.sides.len();
+        Box::new(Client::new(self.shared.clone(), client % sides, client / sides, rng))
+    }
+}
+
 impl Workload for TpccWorkload {
     fn scripts(&self) -> Vec<String> {
         self.shared.sides.iter().flat_map(|_| KINDS.map(|k| k.name().to_owned())).collect()
@@ -141,11 +148,6 @@ impl Workload for TpccWorkload {
 
     fn slots(&self) -> usize {
         self.shared.slots
-    }
-
-    fn actor(&self, client: usize, rng: Prng, _: i64) -> Box<dyn Actor> {
-        let sides = self.shared.sides.len();
-        Box::new(Client::new(self.shared.clone(), client % sides, client / sides, rng))
     }
 
     fn locate(&self, command: usize, message: &str) -> ScriptError {
@@ -255,26 +257,27 @@ impl Client {
         }
     }
 
-    fn write(&self, q: Question<'_>, in_pipeline: bool, requests: &mut Requests<'_>) {
+    fn write<P: Dialect>(&self, q: Question<'_>, in_pipeline: bool, requests: &mut Requests<'_, P>) {
         let statement = self.statement(q.statement);
         let pieces = &self.side().statements[self.set][self.chosen][q.statement].pieces;
         debug_assert_eq!(statement.parameters, q.parameters(), "{}", statement.text);
         let whole = |o: &mut Vec<u8>| pieces.substitute(q, o);
         requests.statement(&statement, in_pipeline, whole, |n, o| {
             o.extend_from_slice(q.parameter(n));
-            true
+            Given::Text
         });
     }
 
     /// Sends what is asked, if anything is left of it.
-    fn send(&mut self, requests: &mut Requests<'_>) -> Option<Step> {
+    fn send<P: Dialect>(&mut self, requests: &mut Requests<'_, P>) -> Option<Step> {
         let left = self.exchange.left();
         if left == 0 {
             return None;
         }
         let together = self.side().options.round_trips != RoundTrips::Statements
             && left > 1
-            && requests.protocol() != Protocol::Simple;
+            && requests.protocol() != QueryMode::Simple
+            && P::PIPELINES;
         if !together {
             let mut command = 0;
             self.exchange.take(1, |q| {
@@ -298,8 +301,8 @@ impl Client {
     }
 
     /// Before a pipeline: each of its statements is prepared once.
-    fn prepare(&mut self, requests: &mut Requests<'_>) -> Option<Step> {
-        if requests.protocol() != Protocol::Prepared {
+    fn prepare<P: Dialect>(&mut self, requests: &mut Requests<'_, P>) -> Option<Step> {
+        if requests.protocol() != QueryMode::Prepared {
             return None;
         }
         let mut missing: Vec<usize> = Vec::new();
@@ -346,7 +349,7 @@ impl Client {
     }
 }
 
-impl Actor for Client {
+impl<P: Dialect> Actor<P> for Client {
     fn rest(&mut self, now: Nanos) -> Nanos {
         let factor = self.side().options.waits;
         if factor == 0.0 || self.next.is_some() {
@@ -394,7 +397,7 @@ impl Actor for Client {
         side.first_script + self.chosen
     }
 
-    fn step(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+    fn step(&mut self, requests: &mut Requests<'_, P>) -> Result<Step, Box<Failure>> {
         if self.running.is_none() {
             let options = &self.shared.sides[self.side].options;
             let (as_function, in_block) = (options.as_function(), !options.isolation.is_empty());
@@ -426,7 +429,7 @@ impl Actor for Client {
         }
     }
 
-    fn again(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+    fn again(&mut self, requests: &mut Requests<'_, P>) -> Result<Step, Box<Failure>> {
         self.exchange.take_back(self.last);
         self.step(requests)
     }
@@ -444,7 +447,7 @@ impl Actor for Client {
         self.forget();
     }
 
-    fn read(&mut self, _: usize, piece: Piece<'_>) -> Result<(), WireError> {
+    fn read(&mut self, _: usize, piece: Piece<'_>) -> Result<(), ProtocolError> {
         match piece {
             Piece::Columns(_) => {}
             Piece::Row(values) => self.exchange.row(values),
@@ -457,6 +460,7 @@ impl Actor for Client {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pgdyno_postgres::Postgres;
 
     fn options() -> Options {
         Options::of_tests()
@@ -517,9 +521,9 @@ mod tests {
         let n = 23 * 400;
         for _ in 0..n {
             let before = client.before;
-            let rest = client.rest(Nanos::ZERO).as_secs_f64();
-            assert_eq!(client.rest(Nanos::ZERO), Nanos::ZERO, "asked again when it is over");
-            let script = client.begin(&mut choose);
+            let rest = Actor::<Postgres>::rest(&mut client, Nanos::ZERO).as_secs_f64();
+            assert_eq!(Actor::<Postgres>::rest(&mut client, Nanos::ZERO), Nanos::ZERO, "asked again when it is over");
+            let script = Actor::<Postgres>::begin(&mut client, &mut choose);
             seen[script] += 1;
             if let Some(before) = before {
                 rests[before] += rest - WAITS[script].0;
@@ -541,16 +545,16 @@ mod tests {
         let mut client = Client::new(workload.shared.clone(), 0, 0, Prng::from_seed(1));
         let (mut now, mut choose, mut seen) = (Nanos::ZERO, Prng::from_seed(2), 0);
         for _ in 0..2000 {
-            now += client.rest(now);
-            assert_eq!(client.rest(now), Nanos::ZERO);
-            let script = client.begin(&mut choose);
+            now += Actor::<Postgres>::rest(&mut client, now);
+            assert_eq!(Actor::<Postgres>::rest(&mut client, now), Nanos::ZERO);
+            let script = Actor::<Postgres>::begin(&mut client, &mut choose);
             // Longer than any thinking of 5 s in the mean can be: only the keying is left.
             let took = if script == 3 { Nanos::from_secs(51) } else { Nanos::from_secs(1) };
             now += took;
             if script == 3 {
                 let mut after = Client::new(workload.shared.clone(), 0, 0, client.rng.clone());
                 (after.before, after.began, after.deck) = (client.before, client.began, client.deck.clone());
-                let rest = after.rest(now).as_secs_f64();
+                let rest = Actor::<Postgres>::rest(&mut after, now).as_secs_f64();
                 assert!(WAITS.iter().any(|(keying, _)| *keying == rest), "{rest}");
                 seen += 1;
             }

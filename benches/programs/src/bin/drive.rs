@@ -3,9 +3,9 @@
 
 use pgdyno_base::Nanos;
 use pgdyno_engine::{Limit, Observation, Observer, Plan, Script, ScriptWorkload, run};
+use pgdyno_postgres::{Config, Endpoint, Postgres};
 use pgdyno_record::Phase;
 use pgdyno_script::{Options, Symbols, Value, compile};
-use pgdyno_wire::{Config, Endpoint};
 use std::sync::Arc;
 
 struct Silent;
@@ -46,7 +46,7 @@ fn main() {
         seed: 1,
         ..Plan::default()
     };
-    let summary = run(plan, vec![config], Arc::new(workload), &mut Silent).expect("a run");
+    let summary = run::<Postgres>(plan, vec![config], Arc::new(workload), &mut Silent).expect("a run");
     if let Some(e) = &summary.error {
         panic!("{e}");
     }

@@ -2,7 +2,7 @@
 //! script, no statistics. `floor epoll|uring SOCKET DATABASE CLIENTS SECONDS` prints what `drive` prints.
 
 use io_uring::{IoUring, opcode, types};
-use pgdyno_wire::frontend;
+use pgdyno_postgres::frontend;
 use rustix::event::epoll;
 use rustix::fd::AsRawFd;
 use std::io::{Read, Write};

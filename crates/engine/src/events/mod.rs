@@ -4,8 +4,8 @@ mod kinds;
 
 pub use kinds::EventKind;
 use pgdyno_base::Nanos;
+use pgdyno_protocol::SqlState;
 use pgdyno_record::Interval;
-use pgdyno_wire::SqlState;
 
 /// Something that happened at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@ use super::{Decision, Policy, Scene};
 use crate::client::Transaction;
 use crate::error::EngineError;
 use crate::events::{EventKind, Events};
-use crate::plan::{OnError, Plan, Protocol, Voice};
+use crate::plan::{OnError, Plan, Voice};
 use crate::workload::{Cause, Failure, Label};
-use pgdyno_wire::{Refusal, ServerError};
+use pgdyno_protocol::{QueryMode, Refusal, ServerError};
 
 /// See the module.
 pub(crate) struct Classic;
@@ -33,7 +33,7 @@ impl Policy for Classic {
         let code = refusal.error.state();
         // pgbench prepares in a step of its own, tells of its failure, and executes: the statement may be there all the
         // same (behind a pooler, or prepared by the script).
-        if protocol == Protocol::Prepared && commands[failed].is_sql && !parsed {
+        if protocol == QueryMode::Prepared && commands[failed].is_sql && !parsed {
             events.say(EventKind::Error, client, scene.now, text);
             return Decision::ExecuteAllTheSame(failed);
         }

@@ -5,7 +5,7 @@ use crate::error::EngineError;
 use crate::events::Events;
 use crate::plan::{OnError, Plan};
 use crate::workload::{Cause, Failure, Label};
-use pgdyno_wire::{Refusal, ServerError, SqlState};
+use pgdyno_protocol::{Refusal, ServerError, SqlState};
 
 /// See the module.
 pub(crate) struct Counting;

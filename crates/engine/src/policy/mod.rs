@@ -11,7 +11,7 @@ use crate::plan::Plan;
 use crate::workload::script::ScriptActor;
 use crate::workload::{Failure, Label, Workload};
 use pgdyno_base::Nanos;
-use pgdyno_wire::{Refusal, ServerError, SqlState};
+use pgdyno_protocol::{Refusal, ServerError, SqlState};
 
 pub(crate) use classic::Classic;
 pub(crate) use counting::Counting;

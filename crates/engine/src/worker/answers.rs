@@ -8,9 +8,9 @@ use crate::error::EngineError;
 use crate::policy::Decision;
 use crate::workload::{Ends, Label, Piece};
 use pgdyno_base::Nanos;
-use pgdyno_wire::{CommandTag, Event, Refusal};
+use pgdyno_protocol::{CommandTag, Conversation, Dialect, Event, Refusal};
 
-impl<D: Driver> Worker<D> {
+impl<P: Dialect, D: Driver> Worker<P, D> {
     /// A socket can be read or written.
     pub(super) fn handle(&mut self, event: driver::Event) -> Result<(), EngineError> {
         let i = event.token;
@@ -140,7 +140,7 @@ impl<D: Driver> Worker<D> {
                 }
                 let mut out = Vec::new();
                 let reason = "COPY FROM STDIN is not supported in a script";
-                self.clients[i].connection.conversation.refuse_copy(reason, &mut out);
+                self.clients[i].connection.conversation.refuse_data(reason, &mut out);
                 self.send(i, &out)
             }
             Event::Notice(notice) => {

@@ -9,12 +9,12 @@ use crate::plan::Voice;
 use crate::worker::turns::Turn;
 use crate::workload::{Awaited, Failure, Requests, Settled, Step};
 use pgdyno_base::Nanos;
-use pgdyno_wire::TransactionStatus;
+use pgdyno_protocol::{Conversation, Dialect, TransactionStatus};
 
 /// Pipeline size from which on requests are sent at once, bytes, as in libpq.
 const FLUSH_AT: usize = 64 * 1024;
 
-impl<D: Driver> Worker<D> {
+impl<P: Dialect, D: Driver> Worker<P, D> {
     /// Open loop: begins what is due on the clients that are free.
     pub(super) fn start_due(&mut self, now: Nanos) -> Result<(), EngineError> {
         while let Some(i) = self.turns.take_free(now) {

@@ -26,10 +26,10 @@ use crate::driver::{Driver, Token};
 use crate::events::{Events, Report};
 use crate::plan::{Plan, Voice};
 use crate::policy::{self, Policy};
-use crate::workload::Workload;
+use crate::workload::WorkloadOn;
 use pgdyno_base::{Nanos, Prng};
+use pgdyno_protocol::Dialect;
 use pgdyno_record::TransactionLog;
-use pgdyno_wire::Config;
 use reach::Reach;
 use sockets::Sockets;
 use std::sync::Arc;
@@ -62,18 +62,18 @@ struct Stage {
 }
 
 /// See the module.
-pub struct Worker<D: Driver> {
+pub struct Worker<P: Dialect, D: Driver> {
     plan: Arc<Plan>,
-    workload: Arc<dyn Workload>,
+    workload: Arc<dyn WorkloadOn<P>>,
     policy: Box<dyn Policy>,
     /// Number of this worker within the run.
     number: usize,
     /// Number of its first client within the run.
     first_client: usize,
     stop: StopFlag,
-    clients: Vec<Client>,
+    clients: Vec<Client<P>>,
     sockets: Sockets<D>,
-    reach: Reach,
+    reach: Reach<P>,
     turns: Turns,
     timers: Timers,
     tally: Tally,
@@ -100,21 +100,21 @@ pub struct Streams {
     pub default_seed: i64,
 }
 
-impl<D: Driver> Worker<D> {
+impl<P: Dialect, D: Driver> Worker<P, D> {
     /// A worker for the clients numbered from `first_client`, as many as `streams` has.
     #[allow(clippy::too_many_arguments)]
     pub fn new(
         driver: D,
         plan: Arc<Plan>,
-        configs: Vec<Arc<Config>>,
-        workload: Arc<dyn Workload>,
+        configs: Vec<Arc<P::Config>>,
+        workload: Arc<dyn WorkloadOn<P>>,
         first_client: usize,
         streams: Streams,
         stop: StopFlag,
         report: Box<dyn FnMut(Report) + Send>,
-    ) -> Worker<D> {
+    ) -> Worker<P, D> {
         let (commands, slots) = (workload.commands().len(), workload.slots());
-        let clients: Vec<Client> = streams
+        let clients: Vec<Client<P>> = streams
             .clients
             .into_iter()
             .enumerate()
@@ -147,7 +147,7 @@ impl<D: Driver> Worker<D> {
     }
 
     /// Says which worker of the run this is, and where it logs its transactions.
-    pub fn logging(mut self, number: usize, log: Option<TransactionLog>) -> Worker<D> {
+    pub fn logging(mut self, number: usize, log: Option<TransactionLog>) -> Worker<P, D> {
         self.number = number;
         self.tally.log_to(log);
         self

@@ -6,9 +6,9 @@ use crate::client::State;
 use crate::driver::{Driver, Event, Token};
 use crate::error::EngineError;
 use pgdyno_base::Nanos;
+use pgdyno_protocol::{Cancel, Conversation, Dialect};
 use pgdyno_record::Phase;
 use pgdyno_record::interval::Slice;
-use pgdyno_wire::{Cancel, frontend};
 use std::sync::atomic::Ordering;
 
 /// Maximum time an interrupted run waits for transactions under way.
@@ -18,7 +18,7 @@ const CANCEL_PATIENCE: Nanos = Nanos::from_secs(1);
 /// Maximum time for the server to close the connection of a cancel request.
 const CLOSING_PATIENCE: Nanos = Nanos::from_millis(100);
 
-impl<D: Driver> Worker<D> {
+impl<P: Dialect, D: Driver> Worker<P, D> {
     /// Runs the plan from `origin`, a time of the driver's clock; all clients are connected. Intervals are reported also
     /// when the run ends early.
     pub fn run(&mut self, origin: Nanos) -> Result<(), EngineError> {
@@ -273,8 +273,6 @@ impl<D: Driver> Worker<D> {
 
     /// Ends all sessions; statements still under way are cancelled first, so that nothing goes on in the server.
     fn say_goodbye(&mut self) {
-        let mut terminate = Vec::new();
-        frontend::terminate(&mut terminate);
         // For all together: a server that cannot be reached must not keep us a second for each client.
         let deadline = self.sockets.now() + CANCEL_PATIENCE;
         for i in 0..self.clients.len() {
@@ -282,7 +280,9 @@ impl<D: Driver> Worker<D> {
                 self.cancel(i, deadline);
             }
             if self.clients[i].is_online() {
-                let _ = self.sockets.send(i, &mut self.clients[i].connection, &terminate);
+                let mut goodbye = Vec::new();
+                self.clients[i].connection.conversation.goodbye(&mut goodbye);
+                let _ = self.sockets.send(i, &mut self.clients[i].connection, &goodbye);
             }
             self.sockets.driver.close(i);
         }
@@ -307,8 +307,10 @@ impl<D: Driver> Worker<D> {
         let (process, secret) = connection.backend.clone();
         let mut out = Vec::new();
         let config = self.reach.config(i).clone();
-        let (mut cancel, mut done) = Cancel::start(config, connection.encrypted, process, secret, &mut out);
-        self.sockets.driver.send(token, &out).ok()?;
+        let (mut cancel, mut done) = P::Cancel::start(config, connection.encrypted, process, secret, &mut out).ok()?;
+        if !out.is_empty() {
+            self.sockets.driver.send(token, &out).ok()?;
+        }
         let mut buffer = [0u8; 4096];
         while !done {
             match self.sockets.driver.recv(token, &mut buffer).ok()? {
@@ -317,7 +319,9 @@ impl<D: Driver> Worker<D> {
                 Some(n) => {
                     out.clear();
                     done = cancel.feed(&buffer[..n], &mut out).ok()?;
-                    self.sockets.driver.send(token, &out).ok()?;
+                    if !out.is_empty() {
+                        self.sockets.driver.send(token, &out).ok()?;
+                    }
                 }
             }
         }

@@ -8,10 +8,10 @@ use crate::events::EventKind;
 use crate::policy::Decision;
 use crate::workload::{Label, Requests, Settled, Step};
 use pgdyno_base::Nanos;
-use pgdyno_wire::{Attempt, Conversation, Event, Fate, Refusal, SessionInfo, SqlState, WireError, frontend};
+use pgdyno_protocol::{Conversation, Dialect, Event, Fate, ProtocolError, Refusal, SessionInfo, SqlState, Target};
 use std::sync::atomic::Ordering;
 
-impl<D: Driver> Worker<D> {
+impl<P: Dialect, D: Driver> Worker<P, D> {
     /// Connects all clients. The first failure is the result.
     pub fn connect(&mut self) -> Result<(), EngineError> {
         if self.plan.connect_each {
@@ -55,7 +55,7 @@ impl<D: Driver> Worker<D> {
             return Err(self.reach.cannot_connect(
                 i,
                 self.clients[i].address,
-                format!("{} has no address", self.reach.config(i).endpoint),
+                format!("{} has no address", self.reach.config(i).endpoint()),
             ));
         };
         match self.sockets.driver.connect(i, &address) {
@@ -82,8 +82,8 @@ impl<D: Driver> Worker<D> {
             self.reach.connecting -= 1;
         }
         let refused_by_server =
-            matches!(&error, EngineError::Session { error: WireError::Server(_) | WireError::Tls(_), .. });
-        let attempts = Attempt::of(self.reach.config(i)).len();
+            matches!(&error, EngineError::Session { error: ProtocolError::Server(_) | ProtocolError::Tls(_), .. });
+        let attempts = self.reach.config(i).attempts().len();
         let client = &mut self.clients[i];
         client.disconnect();
         // sslmode prefer and allow: the other way is tried at once.
@@ -99,7 +99,8 @@ impl<D: Driver> Worker<D> {
             return self.open(i, now);
         }
         // Within it the addresses of a cluster's members are tried one after the other, with a pause behind the last.
-        if self.stage.running && !self.stage.ending && self.reach.config(i).read_write && failures % addresses != 0 {
+        if self.stage.running && !self.stage.ending && self.reach.config(i).wants_writes() && failures % addresses != 0
+        {
             self.set_timer(i, now);
             return Ok(());
         }
@@ -114,7 +115,7 @@ impl<D: Driver> Worker<D> {
             self.finish(i);
             return Ok(());
         }
-        if failures == if self.reach.config(i).read_write { addresses } else { 1 } {
+        if failures == if self.reach.config(i).wants_writes() { addresses } else { 1 } {
             self.events.happened(EventKind::ConnectFailed, self.first_client + i, now, error.to_string());
         }
         self.back_off(i, now);
@@ -133,10 +134,10 @@ impl<D: Driver> Worker<D> {
             return self.connect_failed(i, now, error);
         }
         let config = self.reach.config(i).clone();
-        let attempts = Attempt::of(&config);
+        let attempts = config.attempts();
         let attempt = attempts[self.clients[i].attempt.min(attempts.len() - 1)];
         let mut out = Vec::new();
-        match Conversation::start(config, attempt, &mut out) {
+        match P::Conversation::<Label>::start(config, attempt, &mut out) {
             Ok(mut conversation) => {
                 conversation.read_notices(self.events.is_classic() || self.workload.reads_notices());
                 self.clients[i].connection.conversation = conversation;
@@ -148,10 +149,10 @@ impl<D: Driver> Worker<D> {
     }
 
     /// The server, or what it says, does not let a session begin.
-    pub(super) fn no_session(&mut self, i: Token, now: Nanos, error: WireError) -> Result<(), EngineError> {
-        let endpoint = &self.reach.config(i).endpoint;
+    pub(super) fn no_session(&mut self, i: Token, now: Nanos, error: ProtocolError) -> Result<(), EngineError> {
+        let endpoint = self.reach.config(i).endpoint();
         let classic = endpoint.classic_failure(&match &error {
-            WireError::Server(e) => e.classic(None),
+            ProtocolError::Server(e) => e.classic(None),
             other => other.to_string(),
         });
         let endpoint = endpoint.to_string();
@@ -160,7 +161,7 @@ impl<D: Driver> Worker<D> {
 
     /// The session has begun.
     pub(super) fn session_began(&mut self, i: Token, info: &SessionInfo, now: Nanos) -> Result<(), EngineError> {
-        if self.reach.config(i).read_write && info.is_read_only() {
+        if self.reach.config(i).wants_writes() && info.read_only {
             let error =
                 self.reach.cannot_connect(i, self.clients[i].address, "the session is read-only: a standby?".into());
             return self.connect_failed(i, now, error);
@@ -215,11 +216,11 @@ impl<D: Driver> Worker<D> {
     }
 
     /// The server does not keep to the protocol: whatever it said, it is not believed any further.
-    pub(super) fn violated(&mut self, i: Token, now: Nanos, error: WireError) -> Result<(), EngineError> {
+    pub(super) fn violated(&mut self, i: Token, now: Nanos, error: ProtocolError) -> Result<(), EngineError> {
         if self.clients[i].state == State::Beginning {
             return self.no_session(i, now, error);
         }
-        if !matches!(error, WireError::Protocol(_)) {
+        if !matches!(error, ProtocolError::Protocol(_)) {
             return self.lost(i, now, &error.to_string());
         }
         self.tally.interval.violations += 1;
@@ -274,7 +275,7 @@ impl<D: Driver> Worker<D> {
             return Err(EngineError::Lost(format!(
                 "the connection of client {} to {} was lost: {reason}",
                 self.first_client + i,
-                self.reach.config(i).endpoint
+                self.reach.config(i).endpoint()
             )));
         }
         if self.stage.ending {
@@ -340,7 +341,7 @@ impl<D: Driver> Worker<D> {
             return false;
         }
         loop {
-            let (mut conversation, mut out) = (Conversation::default(), Vec::new());
+            let (mut conversation, mut out) = (P::Conversation::<Label>::default(), Vec::new());
             let mut requests = Requests {
                 conversation: &mut conversation,
                 out: &mut out,
@@ -367,7 +368,7 @@ impl<D: Driver> Worker<D> {
     /// Ends a session in order.
     pub(super) fn hang_up(&mut self, i: Token) {
         let mut out = Vec::new();
-        frontend::terminate(&mut out);
+        self.clients[i].connection.conversation.goodbye(&mut out);
         // Whether the server hears it is no concern of ours.
         let _ = self.sockets.send(i, &mut self.clients[i].connection, &out);
         self.sockets.driver.close(i);

@@ -3,6 +3,7 @@
 use crate::client::Connection;
 use crate::driver::{Driver, Token};
 use pgdyno_base::Nanos;
+use pgdyno_protocol::{Conversation, Dialect};
 
 /// Bytes read at a time; shared by all clients of a worker, so that a connection needs almost no memory of its own.
 const READ_BUFFER: usize = 64 * 1024;
@@ -50,7 +51,7 @@ impl<D: Driver> Sockets<D> {
 
     /// Sends what was asked; `Err`: the connection is gone, and nothing of it has left.
     #[inline]
-    pub fn send(&mut self, i: Token, connection: &mut Connection, bytes: &[u8]) -> Result<(), String> {
+    pub fn send<P: Dialect>(&mut self, i: Token, connection: &mut Connection<P>, bytes: &[u8]) -> Result<(), String> {
         if connection.conversation.is_plain() {
             return self.send_raw(i, connection, bytes);
         }
@@ -61,7 +62,12 @@ impl<D: Driver> Sockets<D> {
 
     /// Sends socket bytes; keeps what the socket does not take.
     #[inline]
-    pub fn send_raw(&mut self, i: Token, connection: &mut Connection, bytes: &[u8]) -> Result<(), String> {
+    pub fn send_raw<P: Dialect>(
+        &mut self,
+        i: Token,
+        connection: &mut Connection<P>,
+        bytes: &[u8],
+    ) -> Result<(), String> {
         if bytes.is_empty() {
             return Ok(());
         }
@@ -80,7 +86,7 @@ impl<D: Driver> Sockets<D> {
     }
 
     /// The socket takes bytes again.
-    pub fn flush(&mut self, i: Token, connection: &mut Connection) -> Result<(), String> {
+    pub fn flush<P: Dialect>(&mut self, i: Token, connection: &mut Connection<P>) -> Result<(), String> {
         let n = self.driver.send(i, &connection.unsent[connection.taken..]).map_err(|e| e.to_string())?;
         connection.taken += n;
         let all = connection.taken == connection.unsent.len();

@@ -6,10 +6,10 @@ use crate::error::EngineError;
 use crate::events::Events;
 use crate::plan::Plan;
 use pgdyno_base::Nanos;
+use pgdyno_protocol::SqlState;
 use pgdyno_record::interval::{Silence, Slice};
 use pgdyno_record::log::{Ending, Entry};
 use pgdyno_record::{Interval, Phase, Timeline, TransactionLog};
-use pgdyno_wire::SqlState;
 
 /// Resources that a worker's thread has used, as reported by the driver.
 #[derive(Clone, Copy, Default)]

@@ -3,6 +3,7 @@
 use crate::client::Client;
 use crate::driver::Token;
 use pgdyno_base::Nanos;
+use pgdyno_protocol::Dialect;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -12,7 +13,7 @@ pub(super) struct Timers(BinaryHeap<Reverse<(Nanos, Token, u64)>>);
 
 impl Timers {
     /// Sets a client's timer, in place of the one that it has.
-    pub fn set(&mut self, clients: &mut [Client], i: Token, at: Nanos) {
+    pub fn set<P: Dialect>(&mut self, clients: &mut [Client<P>], i: Token, at: Nanos) {
         clients[i].timer += 1;
         self.0.push(Reverse((at, i, clients[i].timer)));
         // Timers that were overtaken stay until they are due; with a connection for each transaction they would pile up.

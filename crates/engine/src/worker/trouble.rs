@@ -7,9 +7,9 @@ use crate::error::EngineError;
 use crate::policy::Decision;
 use crate::workload::{Failure, Label, Settled};
 use pgdyno_base::Nanos;
-use pgdyno_wire::{Refusal, ServerError, SqlState, TransactionStatus};
+use pgdyno_protocol::{Conversation, Dialect, Refusal, ServerError, SqlState, TransactionStatus};
 
-impl<D: Driver> Worker<D> {
+impl<P: Dialect, D: Driver> Worker<P, D> {
     /// The server has refused a request; `command` waits for the answers.
     pub(super) fn statement_refused(
         &mut self,
@@ -89,7 +89,7 @@ impl<D: Driver> Worker<D> {
         }
         client.state = State::RollingBack;
         let mut out = Vec::new();
-        client.connection.conversation.ask(Label::NONE, &mut out).query("ROLLBACK");
+        client.connection.conversation.command(Label::NONE, "ROLLBACK", &mut out);
         if let Some(patience) = self.plan.answer_timeout {
             self.set_timer(i, now + patience);
         }

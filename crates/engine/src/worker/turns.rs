@@ -5,6 +5,7 @@ use crate::driver::Token;
 use crate::plan::{Duet, Limit, Plan, Rate};
 use crate::schedule::Arrivals;
 use pgdyno_base::{Nanos, Prng};
+use pgdyno_protocol::Dialect;
 use std::collections::VecDeque;
 
 /// Next action of a free client.
@@ -65,11 +66,11 @@ impl Turns {
     }
 
     /// The next turn of a client that is free.
-    pub fn next(
+    pub fn next<P: Dialect>(
         &mut self,
         plan: &Plan,
         i: Token,
-        client: &mut Client,
+        client: &mut Client<P>,
         now: Nanos,
         is_over: bool,
         ending: bool,

@@ -4,10 +4,11 @@
 
 pub mod script;
 
-use crate::plan::Protocol;
 use pgdyno_base::{Nanos, Prng};
+use pgdyno_protocol::QueryMode;
+pub use pgdyno_protocol::Statement;
+use pgdyno_protocol::{Conversation, DataRow, Dialect, Effect, Given, ProtocolError, Sending, ServerError};
 use pgdyno_script::ScriptError;
-use pgdyno_wire::{Conversation, DataRow, Effect, ServerError, WireError};
 use script::ScriptActor;
 
 /// A command as the engine and the reports see it.
@@ -158,8 +159,6 @@ pub trait Workload: Send + Sync {
     fn slots(&self) -> usize {
         self.commands().len()
     }
-    /// A client's part. `rng` is its own stream of random numbers.
-    fn actor(&self, client: usize, rng: Prng, default_seed: i64) -> Box<dyn Actor>;
     /// Its actors read the server's notices.
     fn reads_notices(&self) -> bool {
         false
@@ -168,8 +167,14 @@ pub trait Workload: Send + Sync {
     fn locate(&self, command: usize, message: &str) -> ScriptError;
 }
 
+/// A workload that can be driven on a product's servers.
+pub trait WorkloadOn<P: Dialect>: Workload {
+    /// A client's part. `rng` is its own stream of random numbers.
+    fn actor(&self, client: usize, rng: Prng, default_seed: i64) -> Box<dyn Actor<P>>;
+}
+
 /// Behaviour of one client. Commands are numbered over the whole workload.
-pub trait Actor: Send {
+pub trait Actor<P: Dialect>: Send {
     /// Returns how long the client rests from `now` on before it begins its next transaction in a closed loop. The rest
     /// is not part of the latency.
     ///
@@ -180,9 +185,9 @@ pub trait Actor: Send {
     /// Begins a transaction; says of which script. `choose` is the worker's stream for choosing.
     fn begin(&mut self, choose: &mut Prng) -> usize;
     /// Goes on with it: writes what is to be sent, and says what to do then.
-    fn step(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>>;
+    fn step(&mut self, requests: &mut Requests<'_, P>) -> Result<Step, Box<Failure>>;
     /// Does the last step again, which waited for answers: what was sent was not carried out.
-    fn again(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+    fn again(&mut self, requests: &mut Requests<'_, P>) -> Result<Step, Box<Failure>> {
         self.step(requests)
     }
     /// The command that the last step came from.
@@ -201,7 +206,7 @@ pub trait Actor: Send {
     /// The server has sent a notice or a warning.
     fn noticed(&mut self, _notice: &ServerError) {}
     /// Reads what came of a command whose rows are read.
-    fn read(&mut self, _command: usize, _piece: Piece<'_>) -> Result<(), WireError> {
+    fn read(&mut self, _command: usize, _piece: Piece<'_>) -> Result<(), ProtocolError> {
         Ok(())
     }
     /// Such a command is answered to its end.
@@ -225,11 +230,11 @@ pub enum Piece<'a> {
 }
 
 /// Writer for the requests of an actor.
-pub struct Requests<'a> {
-    pub(crate) conversation: &'a mut Conversation<Label>,
+pub struct Requests<'a, P: Dialect> {
+    pub(crate) conversation: &'a mut P::Conversation<Label>,
     pub(crate) out: &'a mut Vec<u8>,
     pub(crate) prepared: &'a [bool],
-    pub(crate) protocol: Protocol,
+    pub(crate) protocol: QueryMode,
     /// Start time of this step.
     pub(crate) now: Nanos,
     /// Commands in a pipeline are timed from where they are put into it.
@@ -243,29 +248,9 @@ pub struct Requests<'a> {
     pub(crate) dry_run: bool,
 }
 
-/// A statement, as the protocols need it.
-pub struct Statement<'a> {
-    /// Its number.
-    pub command: usize,
-    /// Its place among the prepared ones: its number, unless a command stands for several statements.
-    pub slot: usize,
-    /// Name under which it is prepared.
-    pub name: &'a str,
-    /// Its text, with `$1`, `$2` ...
-    pub text: &'a str,
-    /// Number of parameters.
-    pub parameters: usize,
-    /// Effect on its transaction.
-    pub effect: Effect,
-    /// Its rows are read.
-    pub reads: bool,
-    /// So are the names of its columns.
-    pub names: bool,
-}
-
-impl Requests<'_> {
-    /// Which of PostgreSQL's query protocols carries statements.
-    pub fn protocol(&self) -> Protocol {
+impl<P: Dialect> Requests<'_, P> {
+    /// How statements are sent.
+    pub fn protocol(&self) -> QueryMode {
         self.protocol
     }
 
@@ -285,51 +270,39 @@ impl Requests<'_> {
     }
 
     /// Writes a statement: by itself with its synchronisation, or `in_pipeline` without. `whole` writes its text with all
-    /// values in it, `value` a parameter's; it says whether that is not NULL.
+    /// values in it, `value` a parameter's, and tells its kind.
     #[inline]
     pub fn statement(
         &mut self,
         s: &Statement<'_>,
         in_pipeline: bool,
         whole: impl FnOnce(&mut Vec<u8>),
-        value: impl FnMut(usize, &mut Vec<u8>) -> bool,
+        value: impl FnMut(usize, &mut Vec<u8>) -> Given,
     ) {
         self.last = Some(s.command);
         let part = Label::of_statement(s);
-        let end = Label { ends: Ends::AtSync, ..part };
-        if self.protocol == Protocol::Simple {
-            self.written.push((s.command, false));
-            self.conversation.ask(end, self.out).query_with(s.effect, s.reads, whole);
-            return;
-        }
-        let named = self.protocol == Protocol::Prepared;
-        let name = if named { s.name } else { "" };
-        let prepare = !named || !self.prepared[s.slot];
-        self.written.push((s.command, named && prepare && !in_pipeline));
-        let mut ask = self.conversation.ask(part, self.out);
-        if prepare {
-            ask.parse(name, s.text);
-        }
-        ask.bind(name, s.parameters, value);
-        if s.names {
-            ask.describe();
-        }
-        if in_pipeline {
-            let since = if self.timed { self.now } else { Nanos::ZERO };
-            self.conversation.ask(Label { since, ends: Ends::AtResult, ..part }, self.out).execute(s.effect, s.reads);
-        } else {
-            ask.execute(s.effect, s.reads);
-            self.conversation.ask(end, self.out).sync();
-        }
+        let prepared = self.protocol == QueryMode::Prepared;
+        let prepare = self.protocol != QueryMode::Simple && (!prepared || !self.prepared[s.slot]);
+        self.written.push((s.command, prepared && prepare && !in_pipeline));
+        let since = if self.timed { self.now } else { Nanos::ZERO };
+        let sending = Sending {
+            mode: self.protocol,
+            prepare,
+            in_pipeline,
+            part,
+            result: if in_pipeline { Label { since, ends: Ends::AtResult, ..part } } else { part },
+            end: Label { ends: Ends::AtSync, ..part },
+        };
+        self.conversation.statement(s, &sending, self.out, whole, value);
     }
 
     /// Writes a request that prepares a statement.
     pub fn prepare(&mut self, s: &Statement<'_>) {
-        self.conversation.ask(Label::of_statement(s), self.out).parse(s.name, s.text);
+        self.conversation.prepare(s, Label::of_statement(s), self.out);
     }
 
     /// Writes a synchronisation.
     pub fn sync(&mut self, command: usize) {
-        self.conversation.ask(Label::of(command), self.out).sync();
+        self.conversation.sync(Label::of(command), self.out);
     }
 }

@@ -1,12 +1,12 @@
 //! Scripts as a workload: pgbench's language, compiled.
 
-use super::{Actor, Awaited, Cause, CommandInfo, Failure, Piece, Requests, Statement, Step, Workload};
-use crate::plan::Protocol;
+use super::{Actor, Awaited, Cause, CommandInfo, Failure, Piece, Requests, Statement, Step, Workload, WorkloadOn};
 use crate::shell;
 use pgdyno_base::{Nanos, Prng};
+use pgdyno_protocol::QueryMode;
+use pgdyno_protocol::{Dialect, Effect, Given, Lexicon, ProtocolError};
 use pgdyno_script::program::Capture;
-use pgdyno_script::{EvalError, Program, Sample, Scalar, ScriptError, Symbols, Value, Vm, vm};
-use pgdyno_wire::{Effect, WireError};
+use pgdyno_script::{EvalError, Flavour, Program, Sample, Scalar, ScriptError, Symbols, Value, Vm, vm};
 use std::sync::{Arc, OnceLock};
 
 /// A compiled script and how often it is chosen.
@@ -107,7 +107,11 @@ impl ScriptWorkload {
             first.push(commands.len());
             for (number, c) in script.program.commands.iter().enumerate() {
                 let sql = c.statement.map(|n| &script.program.statements[n]);
-                let effect = Effect::of(sql.map_or("", |s| &s.text));
+                let lexicon = match script.program.flavour {
+                    Flavour::Postgres => &Lexicon::POSTGRES,
+                    Flavour::MySql => &Lexicon::MYSQL,
+                };
+                let effect = Effect::read(sql.map_or("", |s| &s.text), lexicon);
                 effects.push(effect);
                 commands.push(CommandInfo {
                     text: c.text.clone(),
@@ -141,16 +145,8 @@ impl ScriptWorkload {
     }
 }
 
-impl Workload for ScriptWorkload {
-    fn scripts(&self) -> Vec<String> {
-        self.shared.scripts.iter().map(|s| s.program.name.clone()).collect()
-    }
-
-    fn commands(&self) -> &[CommandInfo] {
-        &self.shared.commands
-    }
-
-    fn actor(&self, client: usize, rng: Prng, default_seed: i64) -> Box<dyn Actor> {
+impl<P: Dialect> WorkloadOn<P> for ScriptWorkload {
+    fn actor(&self, client: usize, rng: Prng, default_seed: i64) -> Box<dyn Actor<P>> {
         let mut vm = Vm::new(&self.shared.symbols);
         let side = client % self.shared.sides.len();
         for (name, value) in &self.shared.sides[side].2.variables {
@@ -181,6 +177,16 @@ impl Workload for ScriptWorkload {
             sent: Sent::Statement(0),
             result: Captured::default(),
         })
+    }
+}
+
+impl Workload for ScriptWorkload {
+    fn scripts(&self) -> Vec<String> {
+        self.shared.scripts.iter().map(|s| s.program.name.clone()).collect()
+    }
+
+    fn commands(&self) -> &[CommandInfo] {
+        &self.shared.commands
     }
 
     fn locate(&self, command: usize, message: &str) -> ScriptError {
@@ -285,7 +291,7 @@ impl ScriptActor {
 
     /// Writes a statement; says how to go on.
     #[inline]
-    fn send(&mut self, number: usize, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+    fn send<P: Dialect>(&mut self, number: usize, requests: &mut Requests<'_, P>) -> Result<Step, Box<Failure>> {
         self.sent = Sent::Statement(number);
         let program = self.program();
         let statement = self.statement(number);
@@ -304,12 +310,17 @@ impl ScriptActor {
             &statement,
             self.in_pipeline,
             |o| vm.substitute(program, number, o),
-            |n, o| match vm.parameter(program, number, n) {
-                Value::Null | Value::Unset => false,
-                value => {
-                    value.write_text(o);
-                    true
-                }
+            |n, o| {
+                let value = vm.parameter(program, number, n);
+                let given = match value {
+                    Value::Null | Value::Unset => return Given::Null,
+                    Value::Bool(_) => Given::Boolean,
+                    Value::Int(_) => Given::Integer,
+                    Value::Double(_) => Given::Double,
+                    Value::Text(_) | Value::Picked(_) => Given::Text,
+                };
+                value.write_text(o);
+                given
             },
         );
         if self.in_pipeline {
@@ -324,26 +335,29 @@ impl ScriptActor {
 
     /// Opens a pipeline; its statements are prepared first. Not within it: BEGIN ISOLATION LEVEL SERIALIZABLE must be the
     /// first to need a snapshot.
-    fn start_pipeline(
+    fn start_pipeline<P: Dialect>(
         &mut self,
         first: usize,
         end: usize,
-        requests: &mut Requests<'_>,
+        requests: &mut Requests<'_, P>,
     ) -> Result<Option<Step>, Box<Failure>> {
-        if requests.protocol() == Protocol::Simple {
+        if !P::PIPELINES {
+            return Err(self.misuse("startpipeline", "pipelines need PostgreSQL's protocol"));
+        }
+        if requests.protocol() == QueryMode::Simple {
             return Err(self.misuse("startpipeline", "cannot use pipeline mode with the simple query protocol"));
         }
         if std::mem::replace(&mut self.in_pipeline, true) {
             return Err(self.misuse("startpipeline", "already in pipeline mode"));
         }
-        if requests.protocol() != Protocol::Prepared {
+        if requests.protocol() != QueryMode::Prepared {
             return Ok(None);
         }
         Ok(self.prepare(first, end, requests))
     }
 
     /// Prepares what is not prepared yet of some statements.
-    fn prepare(&mut self, first: usize, end: usize, requests: &mut Requests<'_>) -> Option<Step> {
+    fn prepare<P: Dialect>(&mut self, first: usize, end: usize, requests: &mut Requests<'_, P>) -> Option<Step> {
         self.sent = Sent::Preparations(first, end);
         let mut prepares = None;
         for number in first..end {
@@ -359,6 +373,11 @@ impl ScriptActor {
         let ends = |c: &&CommandInfo| c.script == self.current && c.name.eq_ignore_ascii_case("endpipeline");
         let end = self.shared.commands[command..].iter().position(|c| ends(&c)).map_or(command, |n| command + n);
         Some(Step::Wait { command: end, what: Awaited::Preparation })
+    }
+
+    /// The command that the machine is at.
+    fn position(&self) -> usize {
+        self.shared.first[self.current] + self.vm.command(self.program())
     }
 
     fn in_pipeline(&self, name: &str) -> Result<(), Box<Failure>> {
@@ -384,7 +403,7 @@ impl ScriptActor {
     }
 
     /// Shows what `debug()` was given, in pgbench's form.
-    fn show_debug(&mut self, requests: &mut Requests<'_>) {
+    fn show_debug<P: Dialect>(&mut self, requests: &mut Requests<'_, P>) {
         let script = self.current;
         for (command, value) in self.vm.debug.drain(..) {
             let shown = match value {
@@ -427,31 +446,31 @@ impl ScriptActor {
     }
 
     /// Returns the text that is sent for `command`, or the name under which it is prepared.
-    pub fn sent(&self, command: usize, protocol: Protocol) -> String {
+    pub fn sent(&self, command: usize, protocol: QueryMode) -> String {
         let Some((program, local)) = self.code_of(command) else { return String::new() };
         match protocol {
-            Protocol::Simple => {
+            QueryMode::Simple => {
                 let mut out = Vec::new();
                 self.vm.substitute(program, local, &mut out);
                 String::from_utf8_lossy(&out).into_owned()
             }
-            Protocol::Extended => program.statements[local].prepared.clone(),
-            Protocol::Prepared => self.shared.names[command].clone(),
+            QueryMode::Extended => program.statements[local].prepared.clone(),
+            QueryMode::Prepared => self.shared.names[command].clone(),
         }
     }
 
     /// Its text, for an error's place in it; `None` where the server has the text from an earlier message.
-    pub fn text(&self, command: usize, protocol: Protocol, preparing: bool) -> Option<String> {
+    pub fn text(&self, command: usize, protocol: QueryMode, preparing: bool) -> Option<String> {
         self.code_of(command)?;
         match protocol {
-            Protocol::Prepared if !preparing => None,
-            Protocol::Prepared => Some(self.sent(command, Protocol::Extended)),
+            QueryMode::Prepared if !preparing => None,
+            QueryMode::Prepared => Some(self.sent(command, QueryMode::Extended)),
             other => Some(self.sent(command, other)),
         }
     }
 }
 
-impl Actor for ScriptActor {
+impl<P: Dialect> Actor<P> for ScriptActor {
     fn rest(&mut self, now: Nanos) -> Nanos {
         let Some(schedule) = &self.shared.schedule else { return Nanos::ZERO };
         let begin = *schedule.begin.get_or_init(|| now);
@@ -488,7 +507,7 @@ impl Actor for ScriptActor {
         self.current
     }
 
-    fn again(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+    fn again(&mut self, requests: &mut Requests<'_, P>) -> Result<Step, Box<Failure>> {
         match self.sent {
             Sent::Statement(number) => self.send(number, requests),
             // Without a preparation that is left the pipeline goes on.
@@ -497,7 +516,7 @@ impl Actor for ScriptActor {
     }
 
     #[inline]
-    fn step(&mut self, requests: &mut Requests<'_>) -> Result<Step, Box<Failure>> {
+    fn step(&mut self, requests: &mut Requests<'_, P>) -> Result<Step, Box<Failure>> {
         loop {
             let shared = &self.shared;
             let program = &shared.scripts[self.current].program;
@@ -519,12 +538,12 @@ impl Actor for ScriptActor {
                 }
                 Ok(vm::Step::SyncPipeline) => {
                     self.in_pipeline("syncpipeline")?;
-                    requests.sync(self.here());
+                    requests.sync(self.position());
                 }
                 Ok(vm::Step::EndPipeline) => {
                     self.in_pipeline("endpipeline")?;
                     self.in_pipeline = false;
-                    let command = self.here();
+                    let command = self.position();
                     requests.sync(command);
                     return Ok(Step::Wait { command, what: Awaited::Pipeline });
                 }
@@ -542,10 +561,10 @@ impl Actor for ScriptActor {
     }
 
     fn here(&self) -> usize {
-        self.shared.first[self.current] + self.vm.command(self.program())
+        self.position()
     }
 
-    fn read(&mut self, command: usize, piece: Piece<'_>) -> Result<(), WireError> {
+    fn read(&mut self, command: usize, piece: Piece<'_>) -> Result<(), ProtocolError> {
         if std::mem::take(&mut self.result.complete) {
             (self.result.columns, self.result.rows) = (None, 0);
             self.result.row.clear();
@@ -611,6 +630,7 @@ impl Actor for ScriptActor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pgdyno_postgres::Postgres;
     use pgdyno_script::{Options, compile};
 
     #[test]
@@ -625,7 +645,8 @@ mod tests {
         let at = |script, due| Scheduled { script, due: Nanos(due), row: 0 };
         let of = |scripts: Vec<Script>| ScriptWorkload::new(scripts, Arc::new(Symbols::default()), 0).unwrap();
         let workload = of(scripts.clone()).scheduled(vec![vec![at(1, 0), at(0, 50)], vec![at(0, 20)]]).unwrap();
-        let mut clients: Vec<_> = (0..3).map(|i| workload.actor(i, Prng::from_seed(1), 0)).collect();
+        let mut clients: Vec<_> =
+            (0..3).map(|i| WorkloadOn::<Postgres>::actor(&workload, i, Prng::from_seed(1), 0)).collect();
         let mut choose = Prng::from_seed(2);
         // The run's begin is when the first client is free.
         assert_eq!(clients[0].rest(Nanos(1_000)), Nanos::ZERO);

@@ -6,10 +6,10 @@ use pgdyno_engine::driver::sim::{Sim, SimServer};
 use pgdyno_engine::events::{Report, RunEvent};
 use pgdyno_engine::stub::{Request, StubSession};
 use pgdyno_engine::worker::{StopFlag, Worker};
-use pgdyno_engine::{EngineError, Observation, Observer, Plan, Script, ScriptWorkload, Workload, run};
+use pgdyno_engine::{EngineError, Observation, Observer, Plan, Script, ScriptWorkload, WorkloadOn, run};
+use pgdyno_postgres::{Config, Endpoint, Postgres};
 use pgdyno_record::{Histogram, Interval, Outcomes, Phase};
 use pgdyno_script::{Options, Symbols, compile};
-use pgdyno_wire::{Config, Endpoint};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -77,7 +77,8 @@ pub fn simulate(server: SimServer, plan: Plan, text: &str) -> (Result<(), Engine
 
 pub fn simulate_and_look(server: SimServer, plan: Plan, text: &str) -> (Result<(), EngineError>, Recorded, Vec<u32>) {
     // As pgbench compiles, where the run is to behave as pgbench's.
-    let workload = compiled(text, Options { strict: !plan.on_error.ends_clients(), marks: false });
+    let workload =
+        compiled(text, Options { strict: !plan.on_error.ends_clients(), marks: false, ..Options::default() });
     simulate_workload(server, plan, workload)
 }
 
@@ -85,7 +86,7 @@ pub fn simulate_and_look(server: SimServer, plan: Plan, text: &str) -> (Result<(
 pub fn simulate_workload(
     server: SimServer,
     plan: Plan,
-    workload: Arc<dyn Workload>,
+    workload: Arc<dyn WorkloadOn<Postgres>>,
 ) -> (Result<(), EngineError>, Recorded, Vec<u32>) {
     let plan = Plan { workers: 1, ..plan };
     plan.validate().unwrap();
@@ -262,6 +263,11 @@ impl Observer for Watcher {
     }
 }
 
-pub fn real(config: Config, plan: Plan, workload: Arc<dyn Workload>, watcher: &mut Watcher) -> pgdyno_engine::Summary {
+pub fn real(
+    config: Config,
+    plan: Plan,
+    workload: Arc<dyn WorkloadOn<Postgres>>,
+    watcher: &mut Watcher,
+) -> pgdyno_engine::Summary {
     run::run(plan, vec![config], workload, watcher).unwrap()
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Error while interpreting the bytes of a server. Each error states its cause; most suggest a remedy.
 #[derive(Clone, Debug, PartialEq)]
-pub enum WireError {
+pub enum ProtocolError {
     /// The server refused: its own words.
     Server(Box<ServerError>),
     /// Bytes that are no PostgreSQL message.
@@ -16,15 +16,15 @@ pub enum WireError {
     Auth(String),
 }
 
-impl fmt::Display for WireError {
+impl fmt::Display for ProtocolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            WireError::Server(e) => write!(f, "{e}"),
-            WireError::Protocol(m) => write!(f, "not a PostgreSQL server, or a broken one: {m}"),
-            WireError::Tls(m) => write!(f, "TLS: {m}"),
-            WireError::Auth(m) => write!(f, "authentication: {m}"),
+            ProtocolError::Server(e) => write!(f, "{e}"),
+            ProtocolError::Protocol(m) => write!(f, "not a PostgreSQL server, or a broken one: {m}"),
+            ProtocolError::Tls(m) => write!(f, "TLS: {m}"),
+            ProtocolError::Auth(m) => write!(f, "authentication: {m}"),
         }
     }
 }
 
-impl std::error::Error for WireError {}
+impl std::error::Error for ProtocolError {}

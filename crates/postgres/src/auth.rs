@@ -2,9 +2,9 @@
 
 use crate::backend::cstr;
 use crate::conn::{ChannelBinding, Config};
-use crate::error::WireError;
 use crate::frontend;
-use crate::tls::Link;
+use pgdyno_protocol::ProtocolError;
+use pgdyno_protocol::tls::Link;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{self, ScramSha256};
 
@@ -35,19 +35,25 @@ enum State {
 impl Auth {
     /// Reads an Authentication message and appends the answer to `out`, as it stands in the clear. `link` is what the
     /// session runs over.
-    pub fn answer(&mut self, body: &[u8], config: &Config, link: &Link, out: &mut Vec<u8>) -> Result<(), WireError> {
-        let short = || WireError::Protocol("an Authentication message that ends too early".into());
+    pub fn answer(
+        &mut self,
+        body: &[u8],
+        config: &Config,
+        link: &Link,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ProtocolError> {
+        let short = || ProtocolError::Protocol("an Authentication message that ends too early".into());
         let (kind, rest) = body.split_first_chunk::<4>().ok_or_else(short)?;
         let kind = u32::from_be_bytes(*kind);
         match (kind, &mut self.state) {
-            (_, State::Done) => Err(WireError::Protocol("a request for authentication behind its end".into())),
+            (_, State::Done) => Err(ProtocolError::Protocol("a request for authentication behind its end".into())),
             (0, State::Scram(_)) => {
-                Err(WireError::Auth("the server ended SCRAM without proving that it knows the password".into()))
+                Err(ProtocolError::Auth("the server ended SCRAM without proving that it knows the password".into()))
             }
             (0, state) => {
                 if config.channel_binding == ChannelBinding::Require && !(self.bound && matches!(state, State::Proved))
                 {
-                    return Err(WireError::Auth(
+                    return Err(ProtocolError::Auth(
                         "channel_binding=require, but the server authenticated without it".into(),
                     ));
                 }
@@ -56,19 +62,21 @@ impl Auth {
             }
             (11, State::Scram(scram)) => {
                 refuse_iterations(rest)?;
-                scram.update(rest).map_err(|e| WireError::Auth(format!("SCRAM: {e}")))?;
+                scram.update(rest).map_err(|e| ProtocolError::Auth(format!("SCRAM: {e}")))?;
                 frontend::sasl(out, scram.message());
                 Ok(())
             }
             (12, State::Scram(scram)) => {
-                scram.finish(rest).map_err(|e| WireError::Auth(format!("SCRAM: the server's proof is wrong: {e}")))?;
+                scram
+                    .finish(rest)
+                    .map_err(|e| ProtocolError::Auth(format!("SCRAM: the server's proof is wrong: {e}")))?;
                 self.state = State::Proved;
                 Ok(())
             }
-            (11 | 12, _) => Err(WireError::Protocol("SASL data outside SASL".into())),
-            (3 | 5 | 10, State::Answered | State::Scram(_) | State::Proved) => {
-                Err(WireError::Protocol("a second request for authentication, by the same or another method".into()))
-            }
+            (11 | 12, _) => Err(ProtocolError::Protocol("SASL data outside SASL".into())),
+            (3 | 5 | 10, State::Answered | State::Scram(_) | State::Proved) => Err(ProtocolError::Protocol(
+                "a second request for authentication, by the same or another method".into(),
+            )),
             (3, State::Open) => {
                 refuse_unbound(config)?;
                 frontend::password(out, password(config)?);
@@ -90,7 +98,7 @@ impl Auth {
                     7..=9 => "GSSAPI or SSPI",
                     _ => "unknown",
                 };
-                Err(WireError::Auth(format!(
+                Err(ProtocolError::Auth(format!(
                     "the server asks for method {other} ({name}); pgdyno knows trust, password, md5 and SCRAM-SHA-256. \
                      Give the role one of these in pg_hba.conf"
                 )))
@@ -109,7 +117,7 @@ impl Auth {
         config: &Config,
         link: &Link,
         out: &mut Vec<u8>,
-    ) -> Result<(), WireError> {
+    ) -> Result<(), ProtocolError> {
         let (mut plain, mut plus) = (false, false);
         let mut rest = mechanisms;
         while rest.first().is_some_and(|b| *b != 0) {
@@ -120,7 +128,9 @@ impl Auth {
         }
         if plus && link.is_plain() {
             // Never offered without TLS: somebody between has taken TLS away.
-            return Err(WireError::Auth("the server offers SCRAM-SHA-256-PLUS over a connection without TLS".into()));
+            return Err(ProtocolError::Auth(
+                "the server offers SCRAM-SHA-256-PLUS over a connection without TLS".into(),
+            ));
         }
         let wanted = config.channel_binding != ChannelBinding::Disable;
         let (binding, mechanism) = match link.server_end_point() {
@@ -132,13 +142,13 @@ impl Auth {
             Some(_) if wanted && plain => (sasl::ChannelBinding::unrequested(), sasl::SCRAM_SHA_256),
             _ if plain => (sasl::ChannelBinding::unsupported(), sasl::SCRAM_SHA_256),
             _ => {
-                return Err(WireError::Auth(
+                return Err(ProtocolError::Auth(
                     "the server offers no SASL mechanism that pgdyno knows (SCRAM-SHA-256)".into(),
                 ));
             }
         };
         if config.channel_binding == ChannelBinding::Require && !self.bound {
-            return Err(WireError::Auth(
+            return Err(ProtocolError::Auth(
                 "channel_binding=require needs TLS and a server that offers SCRAM-SHA-256-PLUS".into(),
             ));
         }
@@ -149,16 +159,18 @@ impl Auth {
     }
 }
 
-fn refuse_unbound(config: &Config) -> Result<(), WireError> {
+fn refuse_unbound(config: &Config) -> Result<(), ProtocolError> {
     if config.channel_binding == ChannelBinding::Require {
-        return Err(WireError::Auth("channel_binding=require, but the server asks for a plain or md5 password".into()));
+        return Err(ProtocolError::Auth(
+            "channel_binding=require, but the server asks for a plain or md5 password".into(),
+        ));
     }
     Ok(())
 }
 
-fn password(config: &Config) -> Result<&str, WireError> {
+fn password(config: &Config) -> Result<&str, ProtocolError> {
     config.password.as_deref().ok_or_else(|| {
-        WireError::Auth(format!(
+        ProtocolError::Auth(format!(
             "the server asks for the password of \"{}\" and none was given; set PGPASSWORD, or write it to ~/.pgpass",
             config.user
         ))
@@ -168,14 +180,14 @@ fn password(config: &Config) -> Result<&str, WireError> {
 const ITERATIONS_MAX: u64 = 10_000_000;
 
 /// Refuses a server that would keep us reckoning, or have us show a hash that is none: its first message is `r=nonce,s=salt,i=iterations`.
-fn refuse_iterations(first: &[u8]) -> Result<(), WireError> {
+fn refuse_iterations(first: &[u8]) -> Result<(), ProtocolError> {
     let asked = first.split(|b| *b == b',').find_map(|part| part.strip_prefix(b"i="));
     let asked = asked.and_then(|digits| std::str::from_utf8(digits).ok()).and_then(|digits| digits.parse::<u64>().ok());
     match asked {
-        Some(n) if n > ITERATIONS_MAX => Err(WireError::Auth(format!(
+        Some(n) if n > ITERATIONS_MAX => Err(ProtocolError::Auth(format!(
             "SCRAM: the server asks for {n} iterations; pgdyno does at most {ITERATIONS_MAX}"
         ))),
-        Some(0) => Err(WireError::Auth("SCRAM: the server asks for 0 iterations".into())),
+        Some(0) => Err(ProtocolError::Auth("SCRAM: the server asks for 0 iterations".into())),
         _ => Ok(()),
     }
 }

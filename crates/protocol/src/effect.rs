@@ -15,6 +15,26 @@ pub struct Effect {
     statements: u8,
 }
 
+/// Rules that tell words from comments, literals and names in a product's SQL.
+#[derive(Clone, Copy, Debug)]
+pub struct Lexicon {
+    /// A backslash escapes in all literals, and not only behind E.
+    backslashes: bool,
+    /// $tag$ quotes.
+    dollars: bool,
+    /// `#` begins a comment, `/*! */` holds SQL, a backtick quotes names, and comments do not nest.
+    mysql: bool,
+    /// DDL commits what is open.
+    ddl_commits: bool,
+}
+
+impl Lexicon {
+    /// PostgreSQL's.
+    pub const POSTGRES: Lexicon = Lexicon { backslashes: false, dollars: true, mysql: false, ddl_commits: false };
+    /// MySQL's and MariaDB's, in their default SQL mode.
+    pub const MYSQL: Lexicon = Lexicon { backslashes: true, dollars: false, mysql: true, ddl_commits: true };
+}
+
 /// Kind of a statement.
 #[derive(Clone, Copy)]
 enum Kind {
@@ -26,6 +46,8 @@ enum Kind {
     Rollback { chain: bool },
     /// ROLLBACK TO, RELEASE and the like: within the block.
     Within,
+    /// It commits what is open, and itself.
+    CommitsAll,
     /// Anything else: outside a block it commits itself.
     Other,
     /// It begins with a variable: only the run knows.
@@ -37,11 +59,16 @@ impl Effect {
     pub const STATEMENT: Effect =
         Effect { commits: [true, false], leaves_open: [false, true], rolls_back: false, statements: 1 };
 
-    /// Reads a text: comments, literals, quoted names and dollar quotes are passed over, `;` ends a statement.
+    /// Reads a text of PostgreSQL's SQL.
     pub fn of(sql: &str) -> Effect {
+        Effect::read(sql, &Lexicon::POSTGRES)
+    }
+
+    /// Reads a text: comments, literals, quoted names and dollar quotes are passed over, `;` ends a statement.
+    pub fn read(sql: &str, lexicon: &Lexicon) -> Effect {
         let mut effect = Effect { commits: [false; 2], leaves_open: [false, true], rolls_back: false, statements: 0 };
-        for words in statements(sql) {
-            effect.follow(kind(&words));
+        for words in statements(sql, lexicon) {
+            effect.follow(kind(&words, lexicon));
         }
         effect
     }
@@ -60,6 +87,10 @@ impl Effect {
                 }
                 Kind::Rollback { chain } => *open &= chain,
                 Kind::Within => {}
+                Kind::CommitsAll => {
+                    *commits = true;
+                    *open = false;
+                }
                 Kind::Other => *commits |= !*open,
                 Kind::Unknown => {
                     *commits = true;
@@ -96,10 +127,13 @@ impl Effect {
     }
 }
 
-fn kind(words: &[String]) -> Kind {
+fn kind(words: &[String], lexicon: &Lexicon) -> Kind {
     let word = |n: usize| words.get(n).map_or("", String::as_str);
     // COMMIT [WORK | TRANSACTION] AND [NO] CHAIN
     let chain = words.last().is_some_and(|w| w == "CHAIN") && !words.iter().any(|w| w == "NO");
+    if lexicon.ddl_commits && commits_all(word(0), word(1)) {
+        return Kind::CommitsAll;
+    }
     match (word(0), word(1)) {
         ("BEGIN" | "START", _) => Kind::Begin,
         ("COMMIT" | "END", _) | ("PREPARE", "TRANSACTION") => Kind::Commit { chain },
@@ -111,8 +145,19 @@ fn kind(words: &[String]) -> Kind {
     }
 }
 
+/// MySQL's implicit commits (its manual, "Statements That Cause an Implicit Commit"); those that only may are among them.
+fn commits_all(first: &str, second: &str) -> bool {
+    match first {
+        "ALTER" | "RENAME" | "TRUNCATE" | "GRANT" | "REVOKE" | "ANALYZE" | "OPTIMIZE" | "REPAIR" | "LOCK"
+        | "UNLOCK" | "INSTALL" | "UNINSTALL" | "FLUSH" | "RESET" | "CACHE" | "CHECK" | "CALL" => true,
+        "CREATE" | "DROP" => second != "TEMPORARY",
+        "SET" => matches!(second, "AUTOCOMMIT" | "PASSWORD"),
+        _ => false,
+    }
+}
+
 /// The first words of each statement, in capitals; a variable is ":".
-fn statements(sql: &str) -> Vec<Vec<String>> {
+fn statements(sql: &str, lexicon: &Lexicon) -> Vec<Vec<String>> {
     /// COMMIT WORK AND NO CHAIN has as many.
     const WORDS: usize = 5;
     let bytes = sql.as_bytes();
@@ -122,7 +167,13 @@ fn statements(sql: &str) -> Vec<Vec<String>> {
         match rest[0] {
             b if b.is_ascii_whitespace() => at += 1,
             b'-' if rest.starts_with(b"--") => at += line_comment(rest),
-            b'/' if rest.starts_with(b"/*") => at += block_comment(rest),
+            b'#' if lexicon.mysql => at += line_comment(rest),
+            // What stands in such a comment is carried out.
+            b'/' if lexicon.mysql && rest.starts_with(b"/*!") => {
+                at += 3 + rest[3..].iter().take_while(|b| b.is_ascii_digit()).count();
+            }
+            b'*' if lexicon.mysql && rest.starts_with(b"*/") => at += 2,
+            b'/' if rest.starts_with(b"/*") => at += block_comment(rest, !lexicon.mysql),
             b';' => {
                 if !std::mem::replace(&mut empty, true) {
                     all.push(std::mem::take(&mut words));
@@ -132,7 +183,7 @@ fn statements(sql: &str) -> Vec<Vec<String>> {
             b if b.is_ascii_alphabetic() || b == b'_' || b >= 0x80 => {
                 let end = rest.iter().position(|b| !is_word(*b)).unwrap_or(rest.len());
                 // E'it\'s': here, and here only, a backslash protects a quote.
-                if end == 1 && matches!(b, b'e' | b'E') && rest.get(1) == Some(&b'\'') {
+                if !lexicon.backslashes && end == 1 && matches!(b, b'e' | b'E') && rest.get(1) == Some(&b'\'') {
                     at += 1 + literal(&rest[1..], true);
                 } else {
                     if words.len() < WORDS {
@@ -147,8 +198,9 @@ fn statements(sql: &str) -> Vec<Vec<String>> {
                     words.push(":".into());
                 }
                 at += match b {
-                    b'\'' | b'"' => literal(rest, false),
-                    b'$' => dollar_quote(rest),
+                    b'\'' | b'"' => literal(rest, lexicon.backslashes),
+                    b'`' if lexicon.mysql => literal(rest, false),
+                    b'$' if lexicon.dollars => dollar_quote(rest),
                     _ => 1,
                 };
                 empty = false;
@@ -169,11 +221,11 @@ fn line_comment(rest: &[u8]) -> usize {
     rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len())
 }
 
-/// They nest.
-fn block_comment(rest: &[u8]) -> usize {
+/// Returns the length of a comment. PostgreSQL's nest.
+fn block_comment(rest: &[u8], nest: bool) -> usize {
     let (mut depth, mut at) = (0, 0);
     while at < rest.len() {
-        if rest[at..].starts_with(b"/*") {
+        if rest[at..].starts_with(b"/*") && (nest || depth == 0) {
             depth += 1;
             at += 2;
         } else if rest[at..].starts_with(b"*/") {
@@ -249,6 +301,24 @@ mod tests {
             ("", [false, false], [false, true]),
         ] {
             assert_eq!(effects(sql), (commits, open), "{sql}");
+        }
+    }
+
+    #[test]
+    fn mysql_has_its_own_quotes_and_commits() {
+        for (sql, commits, open) in [
+            ("UPDATE t SET a = 'it\\'s; COMMIT'", [true, false], [false, true]),
+            ("UPDATE `a;COMMIT` SET a = 1 # ; COMMIT", [true, false], [false, true]),
+            ("CREATE TABLE t (a INT)", [true, true], [false, false]),
+            ("DROP TEMPORARY TABLE t", [true, false], [false, true]),
+            ("/*!40101 COMMIT */", [true, true], [false, false]),
+            ("/* a /* b */ COMMIT", [true, true], [false, false]),
+            ("SET autocommit = 1", [true, true], [false, false]),
+            ("SELECT $$; COMMIT; $$", [true, true], [false, false]),
+        ] {
+            let e = Effect::read(sql, &Lexicon::MYSQL);
+            let found = ([e.may_commit(false), e.may_commit(true)], [e.leaves_open(false), e.leaves_open(true)]);
+            assert_eq!(found, (commits, open), "{sql}");
         }
     }
 

@@ -3,35 +3,10 @@
 use crate::auth::Auth;
 use crate::backend::{self, Message, tag};
 use crate::conn::Config;
-use crate::error::WireError;
 use crate::frontend;
-use crate::server_error::ServerError;
-use crate::tls::Link;
+use pgdyno_protocol::tls::Link;
+use pgdyno_protocol::{ProtocolError, SessionInfo};
 use std::sync::Arc;
-
-/// Information about the session that the server sends at its start.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SessionInfo {
-    /// Process id of the backend, for cancel requests.
-    pub process: u32,
-    /// The secret that goes with it.
-    pub secret: Vec<u8>,
-    /// `server_version`, `TimeZone` ... in the order they came.
-    pub parameters: Vec<(String, String)>,
-    /// True if the connection is encrypted.
-    pub encrypted: bool,
-}
-
-impl SessionInfo {
-    /// Returns true if the session refuses writes, like libpq's `target_session_attrs=read-write`. Relies on parameters
-    /// that servers report since version 14.
-    pub fn is_read_only(&self) -> bool {
-        let is_on = |(name, value): &(String, String)| {
-            matches!(name.as_str(), "in_hot_standby" | "default_transaction_read_only") && value == "on"
-        };
-        self.parameters.iter().any(is_on)
-    }
-}
 
 /// A session that begins. Until AuthenticationOk the server may only ask for authentication, or refuse; behind it comes
 /// what it tells of the session, and ReadyForQuery ends it.
@@ -43,7 +18,7 @@ pub(crate) struct Handshake {
 
 impl Handshake {
     /// Begins, over a link that is ready; StartupMessage is appended to `out`.
-    pub fn start(config: Arc<Config>, link: &mut Link, out: &mut Vec<u8>) -> Result<Handshake, WireError> {
+    pub fn start(config: Arc<Config>, link: &mut Link, out: &mut Vec<u8>) -> Result<Handshake, ProtocolError> {
         let mut parameters = vec![("user", config.user.as_str()), ("database", config.database.as_str())];
         parameters.extend(config.parameters.iter().map(|(k, v)| (k.as_str(), v.as_str())));
         let mut startup = Vec::new();
@@ -59,17 +34,17 @@ impl Handshake {
         message: Message<'_>,
         link: &mut Link,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Box<SessionInfo>>, WireError> {
+    ) -> Result<Option<Box<SessionInfo>>, ProtocolError> {
         match message.tag {
             tag::AUTHENTICATION => {
                 let mut answer = Vec::new();
                 self.auth.answer(message.body, &self.config, link, &mut answer)?;
                 link.seal(&answer, out)?;
             }
-            tag::ERROR => return Err(WireError::Server(Box::new(ServerError::parse(message.body)))),
+            tag::ERROR => return Err(ProtocolError::Server(Box::new(backend::server_error(message.body)))),
             tag::NEGOTIATE_VERSION => {}
             other if !self.auth.is_done() => {
-                return Err(WireError::Protocol(format!(
+                return Err(ProtocolError::Protocol(format!(
                     "message '{}' before the session was authenticated",
                     other as char
                 )));
@@ -82,12 +57,22 @@ impl Handshake {
             tag::NOTICE => {}
             tag::READY_FOR_QUERY => {
                 backend::ready_for_query(message.body)?;
+                self.info.read_only = is_read_only(&self.info.parameters);
                 return Ok(Some(Box::new(std::mem::take(&mut self.info))));
             }
             other => {
-                return Err(WireError::Protocol(format!("message '{}' while the session begins", other as char)));
+                return Err(ProtocolError::Protocol(format!("message '{}' while the session begins", other as char)));
             }
         }
         Ok(None)
     }
+}
+
+/// Returns true if the session refuses writes, like libpq's `target_session_attrs=read-write`. Relies on parameters
+/// that servers report since version 14.
+fn is_read_only(parameters: &[(String, String)]) -> bool {
+    let is_on = |(name, value): &(String, String)| {
+        matches!(name.as_str(), "in_hot_standby" | "default_transaction_read_only") && value == "on"
+    };
+    parameters.iter().any(is_on)
 }

@@ -1,7 +1,7 @@
 //! Requests: written to a buffer, and queued with what may answer them.
 
-use crate::effect::Effect;
 use crate::frontend;
+use pgdyno_protocol::Effect;
 
 /// The message that asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! What the tests of conversations share.
 #![allow(dead_code)]
 
-use pgdyno_wire::tls::TlsSettings;
-use pgdyno_wire::{Attempt, Config, Conversation, Endpoint, Event, SslMode, WireError};
+use pgdyno_postgres::tls::TlsSettings;
+use pgdyno_postgres::{Attempt, Config, Conversation, Endpoint, Event, ProtocolError, SslMode};
 use std::sync::Arc;
 
 pub fn message(tag: u8, body: &[u8]) -> Vec<u8> {
@@ -42,11 +42,14 @@ pub fn begun() -> Conversation<u32> {
 }
 
 /// All events of these bytes, in words; what was sent back is thrown away.
-pub fn feed(conversation: &mut Conversation<u32>, bytes: &[u8]) -> Result<Vec<String>, WireError> {
+pub fn feed(conversation: &mut Conversation<u32>, bytes: &[u8]) -> Result<Vec<String>, ProtocolError> {
     feed_and_reply(conversation, bytes).map(|(events, _)| events)
 }
 
-pub fn feed_and_reply(conversation: &mut Conversation<u32>, bytes: &[u8]) -> Result<(Vec<String>, Vec<u8>), WireError> {
+pub fn feed_and_reply(
+    conversation: &mut Conversation<u32>,
+    bytes: &[u8],
+) -> Result<(Vec<String>, Vec<u8>), ProtocolError> {
     let (mut plain, mut reply, mut found) = (Vec::new(), Vec::new(), Vec::new());
     let mut rest = conversation.open(bytes, &mut plain, &mut reply)?;
     while let Some(event) = conversation.next(&mut rest, &mut reply)? {

@@ -1,8 +1,7 @@
 //! The decoder against whole, split, joined and broken input.
 
-use pgdyno_wire::ServerError;
-use pgdyno_wire::backend::{self, next_message};
-use pgdyno_wire::frontend;
+use pgdyno_postgres::backend::{self, next_message, server_error};
+use pgdyno_postgres::frontend;
 use proptest::prelude::*;
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
@@ -35,14 +34,14 @@ proptest! {
     fn noise_never_breaks_the_decoder(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(Some((m, length))) = next_message(&bytes) {
             prop_assert!(length <= bytes.len());
-            if let Ok(row) = backend::DataRow::parse(m.body) {
+            if let Ok(row) = pgdyno_postgres::DataRow::parse(m.body) {
                 let count = row.len();
                 assert_eq!(row.count(), count);
             }
             let _ = backend::parameter_status(m.body);
             let _ = backend::backend_key(m.body);
             let _ = backend::ready_for_query(m.body);
-            let _ = ServerError::parse(m.body);
+            let _ = server_error(m.body);
         }
     }
 
@@ -53,11 +52,11 @@ proptest! {
             body.extend(value.as_ref().map_or(-1, |v| v.len() as i32).to_be_bytes());
             body.extend(value.iter().flatten());
         }
-        let row = backend::DataRow::parse(&body).unwrap();
+        let row = pgdyno_postgres::DataRow::parse(&body).unwrap();
         prop_assert_eq!(row.len(), values.len());
         prop_assert!(row.eq(values.iter().map(Option::as_deref)));
         let cut = cut.min(body.len());
-        prop_assert!(backend::DataRow::parse(&body[..body.len() - cut]).is_err());
+        prop_assert!(pgdyno_postgres::DataRow::parse(&body[..body.len() - cut]).is_err());
     }
 
     #[test]
@@ -84,10 +83,10 @@ proptest! {
 
 #[test]
 fn errors_keep_their_code_and_hint() {
-    let e = ServerError::parse(b"SFEHLER\0VERROR\0C42P01\0Mno such table\0Dsome detail\0Hsome hint\0\0");
+    let e = server_error(b"SFEHLER\0VERROR\0C42P01\0Mno such table\0Dsome detail\0Hsome hint\0\0");
     assert_eq!(e.severity, "ERROR");
     assert_eq!(e.to_string(), "ERROR: no such table (SQLSTATE 42P01); some detail; some hint");
     assert!(e.state().is_permanent());
-    let cut = ServerError::parse(b"SERROR\0C42");
+    let cut = server_error(b"SERROR\0C42");
     assert_eq!(cut.state().as_str(), "XX000");
 }

@@ -1,7 +1,7 @@
 //! TLS by rustls, sans-io: what verifies a server, and a link that wraps and unwraps bytes.
 
-use crate::conn::{Endpoint, SslMode};
-use crate::error::WireError;
+use crate::endpoint::{Endpoint, SslMode};
+use crate::error::ProtocolError;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
@@ -26,11 +26,11 @@ impl TlsSettings {
         mode: SslMode,
         root_cert: Option<&Path>,
         client: Option<(&Path, &Path)>,
-    ) -> Result<TlsSettings, WireError> {
+    ) -> Result<TlsSettings, ProtocolError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let verify = match (mode, root_cert) {
             (SslMode::VerifyCa | SslMode::VerifyFull, None) => {
-                return Err(WireError::Tls(
+                return Err(ProtocolError::Tls(
                     "sslmode verify-ca and verify-full need a root certificate; give sslrootcert=FILE (or put the \
                      file at ~/.postgresql/root.crt), or use sslmode=require to go without verification"
                         .into(),
@@ -47,7 +47,7 @@ impl TlsSettings {
         let verifier = Verifier::new(verify, roots, provider.clone())?;
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .map_err(|e| WireError::Tls(e.to_string()))?
+            .map_err(|e| ProtocolError::Tls(e.to_string()))?
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(verifier));
         let config = match client {
@@ -57,32 +57,34 @@ impl TlsSettings {
                     PrivateKeyDer::from_pem_file(key).map_err(|e| unreadable("private key", key, &e.to_string()))?;
                 builder
                     .with_client_auth_cert(certificates(cert)?, key_der)
-                    .map_err(|e| WireError::Tls(format!("client certificate {}: {e}", cert.display())))?
+                    .map_err(|e| ProtocolError::Tls(format!("client certificate {}: {e}", cert.display())))?
             }
         };
         Ok(TlsSettings { config: Arc::new(config) })
     }
 
     /// Begins TLS with the server at `endpoint`.
-    pub fn connect(&self, endpoint: &Endpoint) -> Result<Box<ClientConnection>, WireError> {
+    pub fn connect(&self, endpoint: &Endpoint) -> Result<Box<ClientConnection>, ProtocolError> {
         let host = match endpoint {
             Endpoint::Tcp { host, .. } => host.clone(),
             Endpoint::Unix(_) => "localhost".into(),
         };
-        let name = ServerName::try_from(host.clone())
-            .map_err(|_| WireError::Tls(format!("\"{host}\" is no name that a certificate can be checked against")))?;
-        let mut conn = ClientConnection::new(self.config.clone(), name).map_err(|e| WireError::Tls(e.to_string()))?;
+        let name = ServerName::try_from(host.clone()).map_err(|_| {
+            ProtocolError::Tls(format!("\"{host}\" is no name that a certificate can be checked against"))
+        })?;
+        let mut conn =
+            ClientConnection::new(self.config.clone(), name).map_err(|e| ProtocolError::Tls(e.to_string()))?;
         // Plain text is passed on at once; nothing needs to be held back.
         conn.set_buffer_limit(None);
         Ok(Box::new(conn))
     }
 }
 
-fn unreadable(what: &str, path: &Path, why: &str) -> WireError {
-    WireError::Tls(format!("cannot read the {what} {}: {why}", path.display()))
+fn unreadable(what: &str, path: &Path, why: &str) -> ProtocolError {
+    ProtocolError::Tls(format!("cannot read the {what} {}: {why}", path.display()))
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, WireError> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ProtocolError> {
     let found: Result<Vec<_>, _> =
         CertificateDer::pem_file_iter(path).map_err(|e| unreadable("certificate", path, &e.to_string()))?.collect();
     let found = found.map_err(|e| unreadable("certificate", path, &e.to_string()))?;
@@ -118,14 +120,14 @@ impl Verifier {
         verify: Verify,
         roots: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
-    ) -> Result<Verifier, WireError> {
+    ) -> Result<Verifier, ProtocolError> {
         let webpki = if verify == Verify::Nothing {
             None
         } else {
             let mut store = RootCertStore::empty();
             store.add_parsable_certificates(roots.iter().cloned());
             let built = WebPkiServerVerifier::builder_with_provider(Arc::new(store), provider.clone()).build();
-            Some(built.map_err(|e| WireError::Tls(format!("the root certificate cannot be used: {e}")))?)
+            Some(built.map_err(|e| ProtocolError::Tls(format!("the root certificate cannot be used: {e}")))?)
         };
         Ok(Verifier { verify, roots, webpki, provider })
     }
@@ -200,11 +202,11 @@ impl Link {
     }
 
     /// Appends to `wire` what must be sent so that the server reads `plain`.
-    pub fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) -> Result<(), WireError> {
+    pub fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) -> Result<(), ProtocolError> {
         match self {
             Link::Plain => wire.extend_from_slice(plain),
             Link::Tls(conn) => {
-                conn.writer().write_all(plain).map_err(|e| WireError::Tls(e.to_string()))?;
+                conn.writer().write_all(plain).map_err(|e| ProtocolError::Tls(e.to_string()))?;
                 flush(conn, wire)?;
             }
         }
@@ -212,14 +214,14 @@ impl Link {
     }
 
     /// Appends to `plain` what the server said in `wire`, and to `reply` what TLS itself wants to send.
-    pub fn open(&mut self, mut wire: &[u8], plain: &mut Vec<u8>, reply: &mut Vec<u8>) -> Result<(), WireError> {
+    pub fn open(&mut self, mut wire: &[u8], plain: &mut Vec<u8>, reply: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let Link::Tls(conn) = self else {
             plain.extend_from_slice(wire);
             return Ok(());
         };
         loop {
             if !wire.is_empty() {
-                let read = conn.read_tls(&mut wire).map_err(|e| WireError::Tls(e.to_string()))?;
+                let read = conn.read_tls(&mut wire).map_err(|e| ProtocolError::Tls(e.to_string()))?;
                 if read == 0 {
                     // Behind TLS's own goodbye nothing is read any more.
                     return Ok(());
@@ -232,7 +234,7 @@ impl Link {
             while pending > 0 {
                 let from = plain.len();
                 plain.resize(from + pending, 0);
-                let n = conn.reader().read(&mut plain[from..]).map_err(|e| WireError::Tls(e.to_string()))?;
+                let n = conn.reader().read(&mut plain[from..]).map_err(|e| ProtocolError::Tls(e.to_string()))?;
                 plain.truncate(from + n);
                 if n == 0 {
                     break;
@@ -252,14 +254,14 @@ impl Link {
     }
 }
 
-fn flush(conn: &mut ClientConnection, wire: &mut Vec<u8>) -> Result<(), WireError> {
+fn flush(conn: &mut ClientConnection, wire: &mut Vec<u8>) -> Result<(), ProtocolError> {
     while conn.wants_write() {
-        conn.write_tls(wire).map_err(|e| WireError::Tls(e.to_string()))?;
+        conn.write_tls(wire).map_err(|e| ProtocolError::Tls(e.to_string()))?;
     }
     Ok(())
 }
 
-fn explain(error: &rustls::Error) -> WireError {
+fn explain(error: &rustls::Error) -> ProtocolError {
     let remedy = match error {
         rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
             "; no root in sslrootcert has signed it. Is it the right file?"
@@ -272,7 +274,7 @@ fn explain(error: &rustls::Error) -> WireError {
         }
         _ => "",
     };
-    WireError::Tls(format!("the server's certificate does not verify or TLS failed: {error}{remedy}"))
+    ProtocolError::Tls(format!("the server's certificate does not verify or TLS failed: {error}{remedy}"))
 }
 
 /// Not before its time, not after it.

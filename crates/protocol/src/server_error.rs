@@ -3,7 +3,7 @@
 use crate::sqlstate::SqlState;
 use std::fmt;
 
-/// Contents of an ErrorResponse or a NoticeResponse.
+/// An error, a warning or a notice of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerError {
     /// ERROR, FATAL, WARNING ... in English.
@@ -27,30 +27,6 @@ pub struct ServerError {
 }
 
 impl ServerError {
-    /// Reads the body of ErrorResponse or NoticeResponse. Fields that are cut off or not UTF-8 do not fail it: half an
-    /// error is better than none.
-    pub fn parse(body: &[u8]) -> ServerError {
-        let mut error = ServerError::default();
-        for field in body.split(|b| *b == 0) {
-            let Some((kind, text)) = field.split_first() else { continue };
-            let text = bounded(text);
-            match kind {
-                b'S' if error.severity.is_empty() => error.severity = text,
-                b'V' => error.severity = text,
-                b'C' => error.code = Some(SqlState::parse(&text)),
-                b'M' => error.message = text,
-                b'D' => error.detail = Some(text),
-                b'H' => error.hint = Some(text),
-                b'W' => error.context = Some(text),
-                b'P' => error.position = text.parse().ok(),
-                b'p' => error.internal_position = text.parse().ok(),
-                b'q' => error.internal_query = Some(text),
-                _ => {}
-            }
-        }
-        error
-    }
-
     /// The message as libpq words it, and psql and pgbench show it: with the line of `sql` that it concerns, and a caret.
     pub fn classic(&self, sql: Option<&str>) -> String {
         let mut out = format!("{}:  {}", self.severity, self.message);
@@ -95,19 +71,6 @@ impl fmt::Display for ServerError {
         }
         Ok(())
     }
-}
-
-/// Bytes of a field that are kept: more says no more, and a server may send without end.
-const FIELD_MAX: usize = 64 << 10;
-
-/// A field as text, its beginning if it is longer than that.
-fn bounded(field: &[u8]) -> String {
-    let kept = &field[..field.len().min(FIELD_MAX)];
-    let mut text = String::from_utf8_lossy(kept).into_owned();
-    if kept.len() < field.len() {
-        text.push_str(&format!(" … ({} bytes in all)", field.len()));
-    }
-    text
 }
 
 /// The line of `sql` that holds its character `position` (from 1), cut to 60 characters, and a caret below it.

@@ -1,6 +1,6 @@
 //! What a server sends: messages cut from a stream of bytes. The header is read first, a body only on demand.
 
-use crate::error::WireError;
+use pgdyno_protocol::{CommandTag, ProtocolError, ServerError, SqlState, TransactionStatus};
 
 /// Larger messages than this are taken for noise (PostgreSQL's own limit is 1 GiB).
 const MAX_LENGTH: usize = 1 << 30;
@@ -70,11 +70,11 @@ pub struct Message<'a> {
 
 /// The first message of `buf` and its length in bytes; `None` while it is not complete.
 #[inline]
-pub fn next_message(buf: &[u8]) -> Result<Option<(Message<'_>, usize)>, WireError> {
+pub fn next_message(buf: &[u8]) -> Result<Option<(Message<'_>, usize)>, ProtocolError> {
     let Some((header, _)) = buf.split_first_chunk::<5>() else { return Ok(None) };
     let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
     if !(4..=MAX_LENGTH).contains(&length) || !header[0].is_ascii_alphanumeric() {
-        return Err(WireError::Protocol(format!(
+        return Err(ProtocolError::Protocol(format!(
             "a message with tag 0x{:02x} and length {length} cannot be",
             header[0]
         )));
@@ -85,32 +85,20 @@ pub fn next_message(buf: &[u8]) -> Result<Option<(Message<'_>, usize)>, WireErro
     }
 }
 
-/// A transaction's state, as ReadyForQuery tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum TransactionStatus {
-    /// Not in a transaction block.
-    #[default]
-    Idle,
-    /// Inside a transaction block.
-    InBlock,
-    /// Inside a failed transaction block: the server accepts only ROLLBACK.
-    Failed,
-}
-
 /// Reads the body of ReadyForQuery.
 #[inline]
-pub fn ready_for_query(body: &[u8]) -> Result<TransactionStatus, WireError> {
+pub fn ready_for_query(body: &[u8]) -> Result<TransactionStatus, ProtocolError> {
     match body {
         b"I" => Ok(TransactionStatus::Idle),
         b"T" => Ok(TransactionStatus::InBlock),
         b"E" => Ok(TransactionStatus::Failed),
-        _ => Err(WireError::Protocol("ReadyForQuery with an unknown transaction status".into())),
+        _ => Err(ProtocolError::Protocol("ReadyForQuery with an unknown transaction status".into())),
     }
 }
 
 /// Names of the columns that a RowDescription describes.
-pub fn column_names(body: &[u8]) -> Result<Vec<String>, WireError> {
-    let bad = || WireError::Protocol("a RowDescription that ends too early".into());
+pub fn column_names(body: &[u8]) -> Result<Vec<String>, ProtocolError> {
+    let bad = || ProtocolError::Protocol("a RowDescription that ends too early".into());
     let (count, mut rest) = body.split_first_chunk::<2>().ok_or_else(bad)?;
     let mut names = Vec::new();
     for _ in 0..u16::from_be_bytes(*count) {
@@ -123,76 +111,76 @@ pub fn column_names(body: &[u8]) -> Result<Vec<String>, WireError> {
 }
 
 /// Reads a NUL-terminated string: it and what follows.
-pub fn cstr(body: &[u8]) -> Result<(&str, &[u8]), WireError> {
+pub fn cstr(body: &[u8]) -> Result<(&str, &[u8]), ProtocolError> {
     let end = body
         .iter()
         .position(|b| *b == 0)
-        .ok_or_else(|| WireError::Protocol("a string without its terminating zero".into()))?;
+        .ok_or_else(|| ProtocolError::Protocol("a string without its terminating zero".into()))?;
     let text =
-        std::str::from_utf8(&body[..end]).map_err(|_| WireError::Protocol("a string that is not UTF-8".into()))?;
+        std::str::from_utf8(&body[..end]).map_err(|_| ProtocolError::Protocol("a string that is not UTF-8".into()))?;
     Ok((text, &body[end + 1..]))
 }
 
 /// Reads the body of ParameterStatus: name and value.
-pub fn parameter_status(body: &[u8]) -> Result<(&str, &str), WireError> {
+pub fn parameter_status(body: &[u8]) -> Result<(&str, &str), ProtocolError> {
     let (name, rest) = cstr(body)?;
     let (value, _) = cstr(rest)?;
     Ok((name, value))
 }
 
 /// Reads the body of BackendKeyData: process id and secret (4 bytes in protocol 3.0, up to 256 in 3.2).
-pub fn backend_key(body: &[u8]) -> Result<(u32, Vec<u8>), WireError> {
+pub fn backend_key(body: &[u8]) -> Result<(u32, Vec<u8>), ProtocolError> {
     match body.split_first_chunk::<4>() {
         Some((pid, secret)) if (4..=256).contains(&secret.len()) => Ok((u32::from_be_bytes(*pid), secret.to_vec())),
-        _ => Err(WireError::Protocol("BackendKeyData of an unknown form".into())),
+        _ => Err(ProtocolError::Protocol("BackendKeyData of an unknown form".into())),
     }
 }
 
-/// The values of a row as text, column by column; `None` is NULL.
-#[derive(Clone, Debug)]
-pub struct DataRow<'a> {
-    left: usize,
-    rest: &'a [u8],
+/// Reads the body of CommandComplete.
+#[inline]
+pub fn command_tag(body: &[u8]) -> CommandTag {
+    match body {
+        b"COMMIT\0" => CommandTag::Commit,
+        b"ROLLBACK\0" => CommandTag::Rollback,
+        // "UPDATE 0", "SELECT 0", "INSERT 0 0": the count of rows is the last word.
+        [.., b' ', b'0', 0] => CommandTag::Nothing,
+        _ => CommandTag::Other,
+    }
 }
 
-impl<'a> DataRow<'a> {
-    /// Reads the body of a DataRow; fails where it ends too early.
-    pub fn parse(body: &'a [u8]) -> Result<DataRow<'a>, WireError> {
-        let bad = || WireError::Protocol("a DataRow that ends too early".into());
-        let (count, rest) = body.split_first_chunk::<2>().ok_or_else(bad)?;
-        let row = DataRow { left: usize::from(u16::from_be_bytes(*count)), rest };
-        let mut values = row.clone();
-        for _ in 0..row.left {
-            values.take_value().ok_or_else(bad)?;
+/// Reads the body of ErrorResponse or NoticeResponse. Fields that are cut off or not UTF-8 do not fail it: half an
+/// error is better than none.
+pub fn server_error(body: &[u8]) -> ServerError {
+    let mut error = ServerError::default();
+    for field in body.split(|b| *b == 0) {
+        let Some((kind, text)) = field.split_first() else { continue };
+        let text = bounded(text);
+        match kind {
+            b'S' if error.severity.is_empty() => error.severity = text,
+            b'V' => error.severity = text,
+            b'C' => error.code = Some(SqlState::parse(&text)),
+            b'M' => error.message = text,
+            b'D' => error.detail = Some(text),
+            b'H' => error.hint = Some(text),
+            b'W' => error.context = Some(text),
+            b'P' => error.position = text.parse().ok(),
+            b'p' => error.internal_position = text.parse().ok(),
+            b'q' => error.internal_query = Some(text),
+            _ => {}
         }
-        Ok(row)
     }
-
-    /// `None`: it ends too early.
-    #[inline]
-    fn take_value(&mut self) -> Option<Option<&'a [u8]>> {
-        let (length, after) = self.rest.split_first_chunk::<4>()?;
-        let value = match i32::from_be_bytes(*length) {
-            -1 => None,
-            n => Some(after.get(..usize::try_from(n).ok()?)?),
-        };
-        self.rest = &after[value.map_or(0, <[u8]>::len)..];
-        self.left = self.left.saturating_sub(1);
-        Some(value)
-    }
+    error
 }
 
-impl<'a> Iterator for DataRow<'a> {
-    type Item = Option<&'a [u8]>;
+/// Bytes of a field that are kept: more says no more, and a server may send without end.
+const FIELD_MAX: usize = 64 << 10;
 
-    #[inline]
-    fn next(&mut self) -> Option<Option<&'a [u8]>> {
-        if self.left == 0 { None } else { self.take_value() }
+/// A field as text, its beginning if it is longer than that.
+fn bounded(field: &[u8]) -> String {
+    let kept = &field[..field.len().min(FIELD_MAX)];
+    let mut text = String::from_utf8_lossy(kept).into_owned();
+    if kept.len() < field.len() {
+        text.push_str(&format!(" … ({} bytes in all)", field.len()));
     }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        (self.left, Some(self.left))
-    }
+    text
 }
-
-impl ExactSizeIterator for DataRow<'_> {}

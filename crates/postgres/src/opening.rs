@@ -1,36 +1,10 @@
 //! From the first byte to the first message: TLS, where it is wanted.
 
-use crate::conn::{Config, Endpoint, SslMode};
-use crate::error::WireError;
+use crate::conn::Config;
 use crate::frontend;
-use crate::tls::Link;
+use pgdyno_protocol::ProtocolError;
+use pgdyno_protocol::tls::Link;
 use std::sync::Arc;
-
-/// Connection attempt, with or without TLS at its beginning. `sslmode` prefer and allow have a second attempt the other
-/// way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempt {
-    /// Connection with TLS, if the server offers it.
-    Encrypted,
-    /// Connection without encryption.
-    Clear,
-}
-
-impl Attempt {
-    /// The attempts that `config` allows, in order.
-    pub fn of(config: &Config) -> &'static [Attempt] {
-        use Attempt::{Clear, Encrypted};
-        if matches!(config.endpoint, Endpoint::Unix(_)) {
-            return &[Clear];
-        }
-        match config.ssl_mode {
-            SslMode::Disable => &[Clear],
-            SslMode::Allow => &[Clear, Encrypted],
-            SslMode::Prefer => &[Encrypted, Clear],
-            SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => &[Encrypted],
-        }
-    }
-}
 
 /// Asks for TLS:
 ///
@@ -65,25 +39,25 @@ impl Opening {
         wire: &'b [u8],
         plain: &'b mut Vec<u8>,
         reply: &mut Vec<u8>,
-    ) -> Result<Option<&'b [u8]>, WireError> {
+    ) -> Result<Option<&'b [u8]>, ProtocolError> {
         let mut wire = wire;
         if self.state == State::SslReply {
             let Some((answer, rest)) = wire.split_first() else { return Ok(None) };
             // Anything behind the one byte came before TLS and could have been slipped in (CVE-2021-23222).
             match answer {
                 b'S' if rest.is_empty() => self.begin_tls(link, reply)?,
-                b'S' => return Err(WireError::Protocol("data behind the answer to SSLRequest".into())),
+                b'S' => return Err(ProtocolError::Protocol("data behind the answer to SSLRequest".into())),
                 b'N' if self.may_be_clear => return Ok(Some(rest)),
                 b'N' => {
-                    return Err(WireError::Tls(
+                    return Err(ProtocolError::Tls(
                         "the server does not offer TLS, but sslmode asks for it; set ssl=on in the server, or use \
                          sslmode=prefer"
                             .into(),
                     ));
                 }
-                b'E' => return Err(WireError::Protocol("the server answered SSLRequest with an error".into())),
+                b'E' => return Err(ProtocolError::Protocol("the server answered SSLRequest with an error".into())),
                 other => {
-                    return Err(WireError::Protocol(format!("the answer to SSLRequest was 0x{other:02x}")));
+                    return Err(ProtocolError::Protocol(format!("the answer to SSLRequest was 0x{other:02x}")));
                 }
             }
             wire = rest;
@@ -96,8 +70,9 @@ impl Opening {
         }
     }
 
-    fn begin_tls(&mut self, link: &mut Link, reply: &mut Vec<u8>) -> Result<(), WireError> {
-        let settings = self.config.tls.as_ref().ok_or_else(|| WireError::Tls("no TLS settings were loaded".into()))?;
+    fn begin_tls(&mut self, link: &mut Link, reply: &mut Vec<u8>) -> Result<(), ProtocolError> {
+        let settings =
+            self.config.tls.as_ref().ok_or_else(|| ProtocolError::Tls("no TLS settings were loaded".into()))?;
         *link = Link::Tls(settings.connect(&self.config.endpoint)?);
         self.state = State::Tls;
         link.open(&[], &mut Vec::new(), reply)
@@ -133,7 +108,7 @@ impl Cancel {
     }
 
     /// Takes what arrived from the socket; what must be sent is appended to `out`. True: that is all.
-    pub fn feed(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<bool, WireError> {
+    pub fn feed(&mut self, wire: &[u8], out: &mut Vec<u8>) -> Result<bool, ProtocolError> {
         let Some(opening) = &mut self.opening else { return Ok(true) };
         if opening.feed(&mut self.link, wire, &mut Vec::new(), out)?.is_none() {
             return Ok(false);

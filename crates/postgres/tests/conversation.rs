@@ -3,7 +3,7 @@
 mod common;
 
 use common::{begin, begun, config, feed, feed_and_reply, greeting, message};
-use pgdyno_wire::{Attempt, Cancel, Conversation, Effect, Fate, SslMode, WireError};
+use pgdyno_postgres::{Attempt, Cancel, Conversation, Effect, Fate, ProtocolError, SslMode};
 use proptest::prelude::*;
 
 const ERROR: &[u8] = b"SERROR\0VERROR\0C40001\0Mno\0\0";
@@ -33,7 +33,7 @@ fn query(c: &mut Conversation<u32>, label: u32, sql: &str) {
 
 fn violated(c: &mut Conversation<u32>, bytes: &[u8]) -> String {
     match feed(c, bytes) {
-        Err(WireError::Protocol(why)) => why,
+        Err(ProtocolError::Protocol(why)) => why,
         other => panic!("believed: {other:?}"),
     }
 }
@@ -365,7 +365,7 @@ fn a_session_that_ends_within_a_commit_leaves_it_in_doubt() {
 fn a_portal_that_is_suspended_has_not_been_carried_out() {
     let mut c = begun();
     statement(&mut c, 0, Effect::STATEMENT, false);
-    assert!(matches!(feed(&mut c, &join(&[(b'2', b""), (b's', b"")])), Err(WireError::Protocol(_))));
+    assert!(matches!(feed(&mut c, &join(&[(b'2', b""), (b's', b"")])), Err(ProtocolError::Protocol(_))));
 }
 
 #[test]
@@ -470,19 +470,19 @@ fn a_server_must_prove_itself() {
     let mut c = begin();
     feed(&mut c, &message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0")).unwrap();
     let e = feed(&mut c, &message(b'R', &[0; 4])).unwrap_err();
-    assert!(matches!(&e, WireError::Auth(m) if m.contains("without proving")), "{e}");
+    assert!(matches!(&e, ProtocolError::Auth(m) if m.contains("without proving")), "{e}");
 }
 
 #[test]
 fn channel_binding_is_not_offered_without_tls() {
     let e = feed(&mut begin(), &message(b'R', b"\0\0\0\x0aSCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0")).unwrap_err();
-    assert!(matches!(&e, WireError::Auth(m) if m.contains("without TLS")), "{e}");
+    assert!(matches!(&e, ProtocolError::Auth(m) if m.contains("without TLS")), "{e}");
 }
 
 #[test]
 fn methods_that_are_not_known_are_named() {
     let e = feed(&mut begin(), &message(b'R', &[0, 0, 0, 7])).unwrap_err();
-    assert!(matches!(&e, WireError::Auth(m) if m.contains("GSSAPI") && m.contains("pg_hba.conf")), "{e}");
+    assert!(matches!(&e, ProtocolError::Auth(m) if m.contains("GSSAPI") && m.contains("pg_hba.conf")), "{e}");
 }
 
 #[test]

@@ -9,18 +9,16 @@
 //! ```
 //!
 //! A message that nothing asked for, a ReadyForQuery without a result and one too many are failures of the protocol:
-//! [`WireError::Protocol`], never a success. Notices, parameters and notifications may come at any time.
+//! [`ProtocolError::Protocol`], never a success. Notices, parameters and notifications may come at any time.
 
 use crate::ask::{Ask, Queue, What};
-use crate::backend::{self, DataRow, Message, TransactionStatus, next_message, tag};
+use crate::backend::{self, Message, next_message, tag};
 use crate::conn::Config;
-use crate::error::WireError;
-use crate::event::{CommandTag, Event, Fate, Refusal};
 use crate::frontend;
 use crate::handshake::Handshake;
-use crate::opening::{Attempt, Opening};
-use crate::server_error::ServerError;
-use crate::tls::Link;
+use crate::opening::Opening;
+use pgdyno_protocol::tls::Link;
+use pgdyno_protocol::{Attempt, CommandTag, DataRow, Event, Fate, ProtocolError, Refusal, SslMode, TransactionStatus};
 use std::sync::Arc;
 
 /// No message but a row that somebody reads is larger; of a longer error or notice the rest is passed over.
@@ -84,8 +82,7 @@ impl<L: Copy> Default for Conversation<L> {
 
 impl<L: Copy> Conversation<L> {
     /// Begins; what must be sent first is appended to `out`.
-    pub fn start(config: Arc<Config>, attempt: Attempt, out: &mut Vec<u8>) -> Result<Conversation<L>, WireError> {
-        use crate::conn::SslMode;
+    pub fn start(config: Arc<Config>, attempt: Attempt, out: &mut Vec<u8>) -> Result<Conversation<L>, ProtocolError> {
         let mut this = Conversation::default();
         this.phase = match attempt {
             Attempt::Encrypted => {
@@ -128,7 +125,7 @@ impl<L: Copy> Conversation<L> {
 
     /// The values of the last row that was read; `None` is NULL.
     #[inline]
-    pub fn row(&self) -> Result<DataRow<'_>, WireError> {
+    pub fn row(&self) -> Result<DataRow<'_>, ProtocolError> {
         DataRow::parse(&self.row)
     }
 
@@ -152,7 +149,7 @@ impl<L: Copy> Conversation<L> {
     }
 
     /// Appends to `wire` what must be sent so that the server reads `plain`.
-    pub fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) -> Result<(), WireError> {
+    pub fn seal(&mut self, plain: &[u8], wire: &mut Vec<u8>) -> Result<(), ProtocolError> {
         self.link.seal(plain, wire)
     }
 
@@ -181,7 +178,7 @@ impl<L: Copy> Conversation<L> {
         wire: &'b [u8],
         plain: &'b mut Vec<u8>,
         reply: &mut Vec<u8>,
-    ) -> Result<&'b [u8], WireError> {
+    ) -> Result<&'b [u8], ProtocolError> {
         if let Phase::Opening(opening) = &mut self.phase {
             let Some(rest) = opening.feed(&mut self.link, wire, plain, reply)? else { return Ok(&[]) };
             let config = self.config.clone().ok_or_else(|| unexpected("data before the beginning"))?;
@@ -200,7 +197,7 @@ impl<L: Copy> Conversation<L> {
     /// back is appended to `reply`.
     // Inlined, so that what the caller does follows what was answered at once.
     #[inline(always)]
-    pub fn next(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<Option<Event<L>>, WireError> {
+    pub fn next(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<Option<Event<L>>, ProtocolError> {
         if self.skip == 0 && self.partial.is_empty() && self.is_open() {
             let mut rest = *input;
             while let Some((message, length)) = next_message(rest)? {
@@ -221,7 +218,7 @@ impl<L: Copy> Conversation<L> {
     /// Returns the next event like `next`, for messages that arrive in parts and before the session is open.
     #[cold]
     #[inline(never)]
-    fn next_of_parts(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<Option<Event<L>>, WireError> {
+    fn next_of_parts(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<Option<Event<L>>, ProtocolError> {
         loop {
             if self.skip == 0 && self.partial.is_empty() {
                 let Some((message, length)) = next_message(input)? else {
@@ -253,7 +250,7 @@ impl<L: Copy> Conversation<L> {
 
     /// `input` ends within a message. False: what there is of it is kept, wait for more. True: nobody reads it, and it
     /// is passed over as it comes.
-    fn begin_partial(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<bool, WireError> {
+    fn begin_partial(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<bool, ProtocolError> {
         if let Some((tag, total)) = header(input) {
             if self.is_unread(tag) {
                 self.message(Message { tag, body: &[] }, reply)?;
@@ -269,7 +266,7 @@ impl<L: Copy> Conversation<L> {
     }
 
     /// Adds to the message that is kept. `None`: all of `input` is taken and it is not complete.
-    fn go_on(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<Option<Option<Event<L>>>, WireError> {
+    fn go_on(&mut self, input: &mut &[u8], reply: &mut Vec<u8>) -> Result<Option<Option<Event<L>>>, ProtocolError> {
         let knows = header(&self.partial).is_some();
         let (tag, total) = loop {
             if let Some(found) = header(&self.partial) {
@@ -319,7 +316,7 @@ impl<L: Copy> Conversation<L> {
         }
     }
 
-    fn refuse_large(&self, tag: u8, total: usize) -> Result<(), WireError> {
+    fn refuse_large(&self, tag: u8, total: usize) -> Result<(), ProtocolError> {
         let may_be = matches!(tag, tag::DATA_ROW | tag::ROW_DESCRIPTION | tag::ERROR | tag::NOTICE);
         if total > MAX_KEPT && !(may_be && self.is_open()) {
             return Err(unexpected(&format!("a message '{}' of {total} bytes", tag as char)));
@@ -327,7 +324,7 @@ impl<L: Copy> Conversation<L> {
         Ok(())
     }
 
-    fn message(&mut self, message: Message<'_>, reply: &mut Vec<u8>) -> Result<Option<Event<L>>, WireError> {
+    fn message(&mut self, message: Message<'_>, reply: &mut Vec<u8>) -> Result<Option<Event<L>>, ProtocolError> {
         match &mut self.phase {
             Phase::Open => self.answer(message),
             Phase::Handshaking(handshake) => {
@@ -343,7 +340,7 @@ impl<L: Copy> Conversation<L> {
 
     /// Interprets a message as the answer to the first unanswered request.
     #[inline(always)]
-    fn answer(&mut self, message: Message<'_>) -> Result<Option<Event<L>>, WireError> {
+    fn answer(&mut self, message: Message<'_>) -> Result<Option<Event<L>>, ProtocolError> {
         let Some(head) = self.asked.front_mut() else { return self.unasked(message) };
         match (message.tag, head.what) {
             (tag::BIND_COMPLETE, What::Bind) => {
@@ -367,7 +364,7 @@ impl<L: Copy> Conversation<L> {
             (tag::COMMAND_COMPLETE | tag::EMPTY_QUERY, What::Execute) => {
                 let (label, effect, in_block) = (head.label, head.effect, self.in_block);
                 self.asked.pop_front();
-                let found = CommandTag::of(message.body);
+                let found = backend::command_tag(message.body);
                 self.in_block = effect.leaves_open(in_block);
                 self.committed |= found == CommandTag::Commit;
                 // Outside a block it is the Sync that commits.
@@ -379,7 +376,7 @@ impl<L: Copy> Conversation<L> {
                 head.results = head.results.saturating_add(1);
                 head.described = false;
                 head.copying = false;
-                let found = CommandTag::of(message.body);
+                let found = backend::command_tag(message.body);
                 let whole = head.effect.is_answered_by(u32::from(head.results));
                 // Of the last statement the server says so when its transaction is committed.
                 let last = whole && found != CommandTag::Rollback && head.effect.may_commit(self.in_block);
@@ -423,10 +420,10 @@ impl<L: Copy> Conversation<L> {
             }
             (tag::COPY_DATA | tag::COPY_DONE, _) if head.copying => Ok(None),
             (tag::ERROR, _) if !self.failed && !head.failed => {
-                let error = ServerError::parse(message.body);
+                let error = backend::server_error(message.body);
                 let query = if head.what == What::Sync { 1 } else { u32::from(head.results) };
                 let refusal = Refusal::new(Some(head.label), error, query);
-                if !refusal.proves_rollback() {
+                if !proves_rollback(&refusal) {
                     // What was asked stays without an answer.
                     return Ok(Some(Event::Refused(Box::new(refusal))));
                 }
@@ -448,7 +445,7 @@ impl<L: Copy> Conversation<L> {
     #[cold]
     #[inline(never)]
     /// A message that no request waits for: something that may come at any time, or a failure of the protocol.
-    fn unasked(&mut self, message: Message<'_>) -> Result<Option<Event<L>>, WireError> {
+    fn unasked(&mut self, message: Message<'_>) -> Result<Option<Event<L>>, ProtocolError> {
         match message.tag {
             tag::READY_FOR_QUERY if self.failed && self.asked.front().is_some_and(|a| a.what != What::Sync) => {
                 // Of a pipeline that is sent in parts: what was asked behind the error was passed over as well.
@@ -457,11 +454,11 @@ impl<L: Copy> Conversation<L> {
             }
             tag::PARAMETER_STATUS => backend::parameter_status(message.body).map(|_| None),
             tag::NOTIFICATION => Ok(None),
-            tag::NOTICE if self.notices => Ok(Some(Event::Notice(Box::new(ServerError::parse(message.body))))),
+            tag::NOTICE if self.notices => Ok(Some(Event::Notice(Box::new(backend::server_error(message.body))))),
             tag::NOTICE => Ok(None),
             tag::ERROR => {
                 // The server ends a session when it likes; any other error must be an answer.
-                let refusal = Refusal::new(None, ServerError::parse(message.body), 0);
+                let refusal = Refusal::new(None, backend::server_error(message.body), 0);
                 if !refusal.fatal {
                     return Err(unexpected(&format!("an error that nothing asked for: {}", refusal.error)));
                 }
@@ -481,7 +478,7 @@ impl<L: Copy> Conversation<L> {
     }
 
     #[inline]
-    fn synchronised(&mut self, label: L, body: &[u8]) -> Result<Option<Event<L>>, WireError> {
+    fn synchronised(&mut self, label: L, body: &[u8]) -> Result<Option<Event<L>>, ProtocolError> {
         self.status = backend::ready_for_query(body)?;
         self.in_block = self.status != TransactionStatus::Idle;
         self.committed |= self.pending && self.status == TransactionStatus::Idle;
@@ -526,10 +523,21 @@ fn header(bytes: &[u8]) -> Option<(u8, usize)> {
     Some((header[0], 1 + u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize))
 }
 
-fn columns<L>(label: L, reads: bool, body: &[u8]) -> Result<Option<Event<L>>, WireError> {
+fn columns<L>(label: L, reads: bool, body: &[u8]) -> Result<Option<Event<L>>, ProtocolError> {
     if reads { backend::column_names(body).map(|names| Some(Event::Columns(label, names))) } else { Ok(None) }
 }
 
-fn unexpected(what: &str) -> WireError {
-    WireError::Protocol(what.to_owned())
+fn unexpected(what: &str) -> ProtocolError {
+    ProtocolError::Protocol(what.to_owned())
+}
+
+/// Returns true if the request has certainly changed nothing.
+///
+/// An ERROR proves this. A session can also end during a commit: by PANIC, by an I/O error, or by a pooler's
+/// message about a lost server. Only a shutdown, a dropped database and a timeout are known to be safe. PostgreSQL
+/// checks for them before it commits, not during the commit.
+fn proves_rollback<L>(refusal: &Refusal<L>) -> bool {
+    let code = refusal.error.state().0;
+    !refusal.fatal
+        || (refusal.error.severity == "FATAL" && matches!(&code, b"57P01" | b"57P04" | b"57P05" | b"25P03" | b"25P04"))
 }

@@ -1,7 +1,7 @@
 //! What a conversation tells of a server, as it happens.
 
-use crate::handshake::SessionInfo;
 use crate::server_error::ServerError;
+use crate::session::SessionInfo;
 
 /// Event of a conversation. `L` is the caller's label for its requests.
 #[derive(Debug)]
@@ -68,38 +68,27 @@ pub enum Fate {
 impl CommandTag {
     /// Return true if it ends no transaction.
     #[inline]
-    pub(crate) fn is_within(self) -> bool {
+    pub fn is_within(self) -> bool {
         !matches!(self, CommandTag::Commit | CommandTag::Rollback)
-    }
-
-    /// Reads the body of CommandComplete.
-    #[inline]
-    pub(crate) fn of(body: &[u8]) -> CommandTag {
-        match body {
-            b"COMMIT\0" => CommandTag::Commit,
-            b"ROLLBACK\0" => CommandTag::Rollback,
-            // "UPDATE 0", "SELECT 0", "INSERT 0 0": the count of rows is the last word.
-            [.., b' ', b'0', 0] => CommandTag::Nothing,
-            _ => CommandTag::Other,
-        }
     }
 }
 
 impl<L> Refusal<L> {
     /// An error that the server reported, of a request or of the session.
-    pub(crate) fn new(label: Option<L>, error: ServerError, query: u32) -> Refusal<L> {
+    pub fn new(label: Option<L>, error: ServerError, query: u32) -> Refusal<L> {
         let fatal = matches!(error.severity.as_str(), "FATAL" | "PANIC");
         Refusal { label, error, query, fatal }
     }
+}
 
-    /// Returns true if the request has certainly changed nothing.
-    ///
-    /// An ERROR proves this. A session can also end during a commit: by PANIC, by an I/O error, or by a pooler's
-    /// message about a lost server. Only a shutdown, a dropped database and a timeout are known to be safe. PostgreSQL
-    /// checks for them before it commits, not during the commit.
-    pub(crate) fn proves_rollback(&self) -> bool {
-        let code = self.error.state().0;
-        !self.fatal
-            || (self.error.severity == "FATAL" && matches!(&code, b"57P01" | b"57P04" | b"57P05" | b"25P03" | b"25P04"))
-    }
+/// A transaction's state, as the server tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum TransactionStatus {
+    /// Not in a transaction block.
+    #[default]
+    Idle,
+    /// Inside a transaction block.
+    InBlock,
+    /// Inside a failed transaction block: the server accepts only ROLLBACK.
+    Failed,
 }
