@@ -81,6 +81,19 @@ class MySqlConfig:
     @property
     def endpoint(self) -> str: ...
 
+class MySqlSession:
+    """Session of administration on MySQL or MariaDB. Raise CoreError, ConnectError."""
+
+    def __init__(self, config: MySqlConfig, timeout_s: float = 10.0) -> None: ...
+    def query(self, sql: str) -> tuple[list[str], list[list[str | None]]]:
+        """Return the names of the columns and the rows; values as text."""
+
+    def cancel(self) -> None:
+        """Make the statement that another thread waits for fail."""
+
+    def close(self) -> None:
+        """End the session; a second call does nothing."""
+
 class Histogram:
     """Latencies in nanoseconds, 3 significant digits from 1 µs to 1 h; mergeable."""
 

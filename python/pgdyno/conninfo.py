@@ -25,6 +25,9 @@ def read(text: str, *, named: str) -> dict[str, Any]:
 
     `named` is the place of the string, for the error message. Raise UsageError if the string is not valid.
     """
+    scheme, is_url, _ = text.partition("://")
+    if is_url and scheme.isalnum() and scheme.lower() not in ("postgres", "postgresql"):
+        raise UsageError(msg("error-unknown-scheme", named=named, scheme=scheme), msg("remedy-known-schemes"))
     try:
         return dict(libpq.parse(text))
     except libpq.LibpqError as e:
@@ -53,6 +56,8 @@ def holds_secret(text: str) -> bool:
 
     A string that cannot be parsed may contain one.
     """
+    if text.partition("://")[0].lower() in ("mysql", "mariadb"):
+        return re.match(r"\w+://[^/@]*:[^/@]*@", text) is not None
     try:
         given = libpq.parse(text)
     except libpq.LibpqError:

@@ -6,7 +6,7 @@ use crate::crew::together;
 use crate::error::LoadError;
 use crate::rows::{Dataset, Row};
 use crate::session::Session;
-use pgdyno_postgres::{Config, copy, frontend};
+use pgdyno_postgres::{Config, Postgres, copy, frontend};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -71,7 +71,7 @@ pub fn carry_out(
     let (rows, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let sessions = options.connections.clamp(1, jobs.len().max(1));
     let work = || -> Result<(), LoadError> {
-        let mut session = Session::connect(&config, options.timeout, &stop)?;
+        let mut session = Session::<Postgres>::connect(&config, options.timeout, &stop)?;
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             for step in job {
                 match step {
@@ -129,7 +129,7 @@ impl Drop for Stops<'_> {
 }
 
 fn copy_rows(
-    session: &mut Session,
+    session: &mut Session<Postgres>,
     sql: &str,
     dataset: &dyn Dataset,
     table: usize,

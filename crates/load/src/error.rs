@@ -13,6 +13,8 @@ pub enum LoadError {
         endpoint: String,
         /// Reason for the failure.
         reason: String,
+        /// The server's code, if it refused.
+        code: Option<SqlState>,
     },
     /// The server refused a command: which, and its words.
     Server {
@@ -50,6 +52,7 @@ impl LoadError {
     pub fn sqlstate(&self) -> Option<SqlState> {
         match self {
             LoadError::Server { error, .. } => error.code,
+            LoadError::Connect { code, .. } => *code,
             _ => None,
         }
     }
@@ -89,7 +92,7 @@ impl From<std::io::Error> for LoadError {
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LoadError::Connect { endpoint, reason } => write!(f, "cannot connect to {endpoint}: {reason}"),
+            LoadError::Connect { endpoint, reason, .. } => write!(f, "cannot connect to {endpoint}: {reason}"),
             LoadError::Server { doing, error } => write!(f, "{doing}: {error}"),
             LoadError::File { doing, path, reason, .. } => write!(f, "cannot {doing} {}: {reason}", path.display()),
             LoadError::Wire(m) => f.write_str(m),

@@ -1,7 +1,11 @@
 //! A blocking session: for administrative commands and COPY, where one connection does one thing after the other.
 
 use crate::error::LoadError;
-use pgdyno_postgres::{Attempt, Cancel, Config, Conversation, Endpoint, Event, ProtocolError, Refusal, frontend};
+use pgdyno_postgres::{Postgres, frontend};
+use pgdyno_protocol::{
+    Attempt, Cancel, Conversation, Dialect, Effect, Endpoint, Event, ProtocolError, QueryMode, Refusal, Sending,
+    Statement, Target,
+};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -94,11 +98,20 @@ impl Stream {
     }
 }
 
+/// Result of a query.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    /// Names of its columns.
+    pub columns: Vec<String>,
+    /// Its rows, values as text.
+    pub rows: Vec<Vec<Option<String>>>,
+}
+
 /// An established session.
-pub struct Session {
+pub struct Session<P: Dialect> {
     stream: Stream,
-    conversation: Conversation<()>,
-    config: Arc<Config>,
+    conversation: P::Conversation<()>,
+    config: Arc<P::Config>,
     /// Received bytes in decrypted form that are still to be examined.
     input: Vec<u8>,
     /// Up to here it was looked at.
@@ -112,12 +125,16 @@ pub struct Session {
     cancelled: Option<Instant>,
 }
 
-impl Session {
+impl<P: Dialect> Session<P> {
     /// Connects; everything up to the first ReadyForQuery must happen within `timeout`. When `interrupt` becomes true,
     /// the command at hand is cancelled and fails as [`LoadError::Interrupted`].
-    pub fn connect(config: &Arc<Config>, timeout: Duration, interrupt: &Arc<AtomicBool>) -> Result<Session, LoadError> {
+    pub fn connect(
+        config: &Arc<P::Config>,
+        timeout: Duration,
+        interrupt: &Arc<AtomicBool>,
+    ) -> Result<Session<P>, LoadError> {
         let mut last = None;
-        for attempt in Attempt::of(&config.endpoint, config.ssl_mode) {
+        for attempt in config.attempts() {
             match Self::attempt(config, *attempt, timeout, interrupt) {
                 Ok(session) => return Ok(session),
                 Err(e) => last = Some(e),
@@ -127,17 +144,26 @@ impl Session {
     }
 
     fn attempt(
-        config: &Arc<Config>,
+        config: &Arc<P::Config>,
         attempt: Attempt,
         timeout: Duration,
         interrupt: &Arc<AtomicBool>,
-    ) -> Result<Session, LoadError> {
-        let cannot = |reason: String| LoadError::Connect { endpoint: config.endpoint.to_string(), reason };
+    ) -> Result<Session<P>, LoadError> {
+        let cannot =
+            |reason: String| LoadError::Connect { endpoint: config.endpoint().to_string(), reason, code: None };
+        let refused = |e: ProtocolError| LoadError::Connect {
+            endpoint: config.endpoint().to_string(),
+            reason: e.to_string(),
+            code: match e {
+                ProtocolError::Server(e) => e.code,
+                _ => None,
+            },
+        };
         let deadline = Instant::now() + timeout;
-        let mut stream = Stream::open(&config.endpoint, timeout).map_err(|e| cannot(e.to_string()))?;
+        let mut stream = Stream::open(config.endpoint(), timeout).map_err(|e| cannot(e.to_string()))?;
         let mut out = Vec::new();
         let mut conversation =
-            Conversation::start(config.clone(), attempt, &mut out).map_err(|e| cannot(e.to_string()))?;
+            P::Conversation::<()>::start(config.clone(), attempt, &mut out).map_err(|e| cannot(e.to_string()))?;
         let (mut buf, mut plain) = (vec![0; BUFFER], Vec::new());
         loop {
             stream.write_all(&out).map_err(|e| cannot(e.to_string()))?;
@@ -163,7 +189,7 @@ impl Session {
                 // An alert that says why.
                 let _ = stream.write_all(&out);
             }
-            if let Some(Event::Began(info)) = event.map_err(|e| cannot(e.to_string()))? {
+            if let Some(Event::Began(info)) = event.map_err(refused)? {
                 stream.set_timeouts(LOOK)?;
                 return Ok(Session {
                     stream,
@@ -263,10 +289,10 @@ impl Session {
     }
 
     fn send_cancel(&self) -> Result<(), LoadError> {
-        let mut stream = Stream::open(&self.config.endpoint, Duration::from_secs(1))?;
+        let mut stream = Stream::open(self.config.endpoint(), Duration::from_secs(1))?;
         let mut out = Vec::new();
         let (process, secret) = self.backend.clone();
-        let (mut cancel, mut done) = Cancel::start(self.config.clone(), self.encrypted, process, secret, &mut out);
+        let (mut cancel, mut done) = P::Cancel::start(self.config.clone(), self.encrypted, process, secret, &mut out)?;
         stream.write_all(&out)?;
         let mut buf = vec![0; BUFFER];
         while !done {
@@ -286,7 +312,7 @@ impl Session {
     /// Begins a request.
     fn query(&mut self, sql: &str) -> Result<(), LoadError> {
         let mut out = Vec::new();
-        self.conversation.ask((), &mut out).query(sql);
+        self.conversation.command((), sql, &mut out);
         self.conversation.mark_sent();
         self.send(&out)
     }
@@ -306,7 +332,7 @@ impl Session {
                 Event::Synchronised(()) => break,
                 Event::CopyIn(()) => {
                     let mut out = Vec::new();
-                    self.conversation.refuse_copy("no data is copied here", &mut out);
+                    self.conversation.refuse_data("no data is copied here", &mut out);
                     self.send(&out)?;
                 }
                 _ => {}
@@ -328,75 +354,38 @@ impl Session {
         self.finish(doing)
     }
 
-    /// COPY FROM STDIN: `fill` appends CopyData messages to the buffer until it returns false.
-    pub fn copy_in(
-        &mut self,
-        doing: &str,
-        sql: &str,
-        mut fill: impl FnMut(&mut Vec<u8>) -> Result<bool, LoadError>,
-    ) -> Result<(), LoadError> {
-        self.query(sql)?;
+    /// Returns the columns and rows of a query, values as text; `None` is NULL.
+    pub fn rows(&mut self, doing: &str, sql: &str) -> Result<Rows, LoadError> {
+        let mut out = Vec::new();
+        let (effect, label) = (Effect::STATEMENT, ());
+        let statement =
+            Statement { command: 0, slot: 0, name: "", text: sql, parameters: 0, effect, reads: true, names: true };
+        let mode = QueryMode::Simple;
+        let sending = Sending { mode, prepare: false, in_pipeline: false, part: label, result: label, end: label };
+        let whole = |o: &mut Vec<u8>| o.extend_from_slice(sql.as_bytes());
+        self.conversation.statement(&statement, &sending, &mut out, whole, |_, _| pgdyno_protocol::Given::Null);
+        self.conversation.mark_sent();
+        self.send(&out)?;
+        let (mut found, mut error) = (Rows::default(), None);
         loop {
             match self.receive()? {
-                Event::CopyIn(()) => break,
+                Event::Columns((), names) => found.columns = names,
+                Event::Row(()) => {
+                    let text = |v: &[u8]| String::from_utf8_lossy(v).into_owned();
+                    found.rows.push(self.conversation.row()?.map(|v| v.map(text)).collect());
+                }
                 Event::Refused(refusal) => {
-                    let error = refused(doing, *refusal);
-                    // What follows, or that nothing does after a fatal error, is no news.
-                    let _ = self.finish(doing);
-                    return Err(if self.cancelled.is_some() { LoadError::Interrupted } else { error });
+                    let fatal = refusal.fatal;
+                    error.get_or_insert_with(|| refused(doing, *refusal));
+                    if fatal {
+                        break;
+                    }
                 }
-                Event::Synchronised(()) => {
-                    return Err(ProtocolError::Protocol("the server does not take COPY data".into()).into());
-                }
+                Event::Synchronised(()) => break,
                 _ => {}
             }
         }
-        let mut out = Vec::new();
-        let mut more = true;
-        let mut broken = None;
-        while more && broken.is_none() {
-            out.clear();
-            match fill(&mut out) {
-                Ok(m) => more = m,
-                Err(e) => {
-                    out.clear();
-                    self.conversation.refuse_copy("stopped by the client", &mut out);
-                    self.send(&out)?;
-                    let _ = self.finish(doing);
-                    return Err(e);
-                }
-            }
-            // A server that has failed (a full disk) says so at once and throws the rest away: listen while sending.
-            let failed = self.send(&out).err();
-            if matches!(failed, Some(LoadError::Interrupted)) {
-                return Err(LoadError::Interrupted);
-            }
-            match (failed, self.refusal()?) {
-                (failed, Some(refusal)) => broken = Some((failed, Some(refused(doing, refusal)))),
-                (Some(failed), None) => broken = Some((Some(failed), None)),
-                (None, None) => {}
-            }
-        }
-        out.clear();
-        if broken.is_none() {
-            frontend::copy_done(&mut out);
-            self.send(&out)?;
-        } else {
-            self.conversation.refuse_copy("the server has stopped taking data", &mut out);
-            let _ = self.send(&out);
-        }
-        let finished = self.finish(doing);
-        match broken {
-            None => finished,
-            // The server's own words say most; else what is said at the end, and why sending failed.
-            Some((_, Some(_))) if self.cancelled.is_some() => Err(LoadError::Interrupted),
-            Some((_, Some(refused))) => Err(refused),
-            Some((Some(cause), None)) => match finished {
-                Err(LoadError::Wire(_)) => Err(cause),
-                result => result,
-            },
-            Some((None, None)) => finished,
-        }
+        error.map_or(Ok(found), Err)
     }
 
     /// Takes what has arrived, without waiting for more; a flood of notices is taken in parts.
@@ -431,6 +420,79 @@ impl Session {
     }
 }
 
+impl Session<Postgres> {
+    /// COPY FROM STDIN: `fill` appends CopyData messages to the buffer until it returns false.
+    pub fn copy_in(
+        &mut self,
+        doing: &str,
+        sql: &str,
+        mut fill: impl FnMut(&mut Vec<u8>) -> Result<bool, LoadError>,
+    ) -> Result<(), LoadError> {
+        self.query(sql)?;
+        loop {
+            match self.receive()? {
+                Event::CopyIn(()) => break,
+                Event::Refused(refusal) => {
+                    let error = refused(doing, *refusal);
+                    // What follows, or that nothing does after a fatal error, is no news.
+                    let _ = self.finish(doing);
+                    return Err(if self.cancelled.is_some() { LoadError::Interrupted } else { error });
+                }
+                Event::Synchronised(()) => {
+                    return Err(ProtocolError::Protocol("the server does not take COPY data".into()).into());
+                }
+                _ => {}
+            }
+        }
+        let mut out = Vec::new();
+        let mut more = true;
+        let mut broken = None;
+        while more && broken.is_none() {
+            out.clear();
+            match fill(&mut out) {
+                Ok(m) => more = m,
+                Err(e) => {
+                    out.clear();
+                    self.conversation.refuse_data("stopped by the client", &mut out);
+                    self.send(&out)?;
+                    let _ = self.finish(doing);
+                    return Err(e);
+                }
+            }
+            // A server that has failed (a full disk) says so at once and throws the rest away: listen while sending.
+            let failed = self.send(&out).err();
+            if matches!(failed, Some(LoadError::Interrupted)) {
+                return Err(LoadError::Interrupted);
+            }
+            match (failed, self.refusal()?) {
+                (failed, Some(refusal)) => broken = Some((failed, Some(refused(doing, refusal)))),
+                (Some(failed), None) => broken = Some((Some(failed), None)),
+                (None, None) => {}
+            }
+        }
+        out.clear();
+        if broken.is_none() {
+            frontend::copy_done(&mut out);
+            self.send(&out)?;
+        } else {
+            self.conversation.refuse_data("the server has stopped taking data", &mut out);
+            let _ = self.send(&out);
+        }
+        let finished = self.finish(doing);
+        match broken {
+            None => finished,
+            // The server's own words say most; else what is said at the end, and why sending failed.
+            Some((_, Some(_))) if self.cancelled.is_some() => Err(LoadError::Interrupted),
+            Some((_, Some(refused))) => Err(refused),
+            Some((Some(cause), None)) => match finished {
+                Err(LoadError::Wire(_)) => Err(cause),
+                result => result,
+            },
+            Some((None, None)) => finished,
+        }
+    }
+}
+
 fn refused(doing: &str, refusal: Refusal<()>) -> LoadError {
     LoadError::Server { doing: doing.to_owned(), error: Box::new(refusal.error) }
 }
@@ -439,10 +501,10 @@ fn is_timeout(e: &std::io::Error) -> bool {
     matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }
 
-impl Drop for Session {
+impl<P: Dialect> Drop for Session<P> {
     fn drop(&mut self) {
         let (mut out, mut wire) = (Vec::new(), Vec::new());
-        frontend::terminate(&mut out);
+        self.conversation.goodbye(&mut out);
         // Once: a server that reads no more, and will not fall silent, would keep us for ever.
         if self.conversation.is_plain() {
             let _ = self.stream.write(&out);

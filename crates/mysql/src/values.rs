@@ -32,6 +32,8 @@ pub struct Column {
     pub name: String,
     kind: u8,
     unsigned: bool,
+    /// Digits of a time's seconds behind the point.
+    decimals: u8,
 }
 
 impl Column {
@@ -49,7 +51,8 @@ impl Column {
         r.bytes(6)?;
         let kind = r.u8()?;
         let flags = r.u16()?;
-        Ok(Column { name, kind, unsigned: flags & UNSIGNED != 0 })
+        let decimals = r.u8()?;
+        Ok(Column { name, kind, unsigned: flags & UNSIGNED != 0, decimals })
     }
 }
 
@@ -163,8 +166,8 @@ fn decode(r: &mut Reader<'_>, column: &Column, out: &mut Vec<u8>) -> Result<(), 
         (kind::LONGLONG, true) => write!(out, "{}", r.u64()?),
         (kind::FLOAT, _) => write!(out, "{}", f32::from_bits(r.u32()?)),
         (kind::DOUBLE, _) => write!(out, "{}", f64::from_bits(r.u64()?)),
-        (kind::DATE | kind::DATETIME | kind::TIMESTAMP, _) => moment(r, column.kind == kind::DATE, out),
-        (kind::TIME, _) => time(r, out),
+        (kind::DATE | kind::DATETIME | kind::TIMESTAMP, _) => moment(r, column, out),
+        (kind::TIME, _) => time(r, column, out),
         (kind::NULL, _) => Ok(()),
         // DECIMAL and all that is text or bytes.
         (kind::DECIMAL..=u8::MAX, _) => {
@@ -179,7 +182,7 @@ fn decode(r: &mut Reader<'_>, column: &Column, out: &mut Vec<u8>) -> Result<(), 
 }
 
 /// A date, or a date and a time: 0, 4, 7 or 11 bytes.
-fn moment(r: &mut Reader<'_>, is_date: bool, out: &mut Vec<u8>) -> std::io::Result<()> {
+fn moment(r: &mut Reader<'_>, column: &Column, out: &mut Vec<u8>) -> std::io::Result<()> {
     let mut parts = || -> Result<_, ProtocolError> {
         let length = r.u8()?;
         let (mut date, mut time, mut micros) = ((0, 0, 0), (0, 0, 0), 0);
@@ -196,17 +199,16 @@ fn moment(r: &mut Reader<'_>, is_date: bool, out: &mut Vec<u8>) -> std::io::Resu
     };
     let ((year, month, day), (hour, minute, second), micros) = parts().map_err(std::io::Error::other)?;
     write!(out, "{year:04}-{month:02}-{day:02}")?;
-    if !is_date {
-        write!(out, " {hour:02}:{minute:02}:{second:02}")?;
-        if micros > 0 {
-            write!(out, ".{micros:06}")?;
-        }
+    if column.kind == kind::DATE {
+        return Ok(());
     }
+    write!(out, " {hour:02}:{minute:02}:{second:02}")?;
+    fraction(column, micros, out);
     Ok(())
 }
 
 /// A span of time: 0, 8 or 12 bytes.
-fn time(r: &mut Reader<'_>, out: &mut Vec<u8>) -> std::io::Result<()> {
+fn time(r: &mut Reader<'_>, column: &Column, out: &mut Vec<u8>) -> std::io::Result<()> {
     let mut parts = || -> Result<_, ProtocolError> {
         let length = r.u8()?;
         let (mut negative, mut days, mut time, mut micros) = (0, 0, (0, 0, 0), 0);
@@ -223,8 +225,15 @@ fn time(r: &mut Reader<'_>, out: &mut Vec<u8>) -> std::io::Result<()> {
     let (negative, days, (hour, minute, second), micros) = parts().map_err(std::io::Error::other)?;
     let sign = if negative == 1 { "-" } else { "" };
     write!(out, "{sign}{:02}:{minute:02}:{second:02}", u64::from(days) * 24 + u64::from(hour))?;
-    if micros > 0 {
-        write!(out, ".{micros:06}")?;
-    }
+    fraction(column, micros, out);
     Ok(())
+}
+
+/// Appends the digits behind the point that the column has, as the text protocol does.
+fn fraction(column: &Column, micros: u32, out: &mut Vec<u8>) {
+    let digits = usize::from(column.decimals.min(6));
+    if digits > 0 {
+        out.push(b'.');
+        out.extend_from_slice(&format!("{micros:06}").as_bytes()[..digits]);
+    }
 }

@@ -48,9 +48,9 @@ impl SqlState {
         &self.0[..3] == b"57P"
     }
 
-    /// Serialization failure or deadlock: worth a retry.
+    /// Serialization failure or deadlock, and MySQL's lock wait that timed out: worth a retry.
     pub fn is_retryable(&self) -> bool {
-        matches!(&self.0, b"40001" | b"40P01")
+        matches!(&self.0, b"40001" | b"40P01" | b"M1205")
     }
 
     /// PostgreSQL's name of the condition, where a load test is likely to meet it.
@@ -84,6 +84,7 @@ impl SqlState {
             b"57P01" => "admin_shutdown",
             b"57P02" => "crash_shutdown",
             b"57P03" => "cannot_connect_now",
+            b"M1205" => "lock_wait_timeout",
             b"XP001" => "pgdyno_script_error",
             b"XX000" => "internal_error",
             _ => return None,

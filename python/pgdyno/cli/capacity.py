@@ -34,7 +34,7 @@ def main(request: CapacityRequest) -> int:
         wanted = objective(request.slo)
     except ValueError as e:
         raise UsageError(msg("error-no-objective", text=request.slo), msg("remedy-objective")) from e
-    prepared = prepare(r.experiment, lambda e: search_overrides(r, e).apply(e), r.runs)
+    prepared = prepare(r.experiment, lambda e: search_overrides(r, e).apply(e), r.runs, servers.target)
     if prepared.resumed is not None:
         raise UsageError(msg("error-search-cannot-be-continued"), msg("remedy-start-anew-experiment-s-name"))
     plan = plan_run(replace(prepared, command=command_line()), servers)

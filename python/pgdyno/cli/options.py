@@ -36,8 +36,9 @@ Target = Annotated[
     str | None,
     typer.Option(
         parser=_conninfo,
-        help='Connection string of a running server, e.g. "host=db1 dbname=bench". Default: the server that PGHOST, '
-        "PGHOSTADDR or PGSERVICE names; else a private PostgreSQL, started for this run.",
+        help='Connection string of a running server, e.g. "host=db1 dbname=bench", or mysql://USER@HOST/DATABASE. '
+        "Default: the server that PGHOST, PGHOSTADDR or PGSERVICE names; else a private PostgreSQL, started for this "
+        "run.",
         metavar="CONNINFO",
         rich_help_panel=SERVER,
     ),

@@ -45,7 +45,7 @@ _COPY_RATE = 150e6
 def main(request: RunRequest) -> int:
     """Show the plan of an experiment and return the exit code."""
     servers, lang = request.server.options(), language(request.output.lang)
-    prepared = prepare(request.experiment, run_overrides(request).apply, request.runs)
+    prepared = prepare(request.experiment, run_overrides(request).apply, request.runs, servers.target)
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)
     plan = plan_run(prepared, servers)

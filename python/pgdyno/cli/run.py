@@ -49,7 +49,7 @@ def main(request: RunRequest) -> int:
     bounds = [thresholds.threshold(text) for text in request.fail_if or []]
     if servers.templates not in ("use", "keep", "off"):
         raise UsageError(msg("error-templates-there-no", templates=servers.templates), msg("remedy-there-use-keep-off"))
-    prepared = prepare(request.experiment, run_overrides(request).apply, request.runs)
+    prepared = prepare(request.experiment, run_overrides(request).apply, request.runs, servers.target)
     if prepared.resumed is not None:
         servers = resume.servers(prepared.resumed, servers)
     plan = plan_run(replace(prepared, command=command_line()), servers)

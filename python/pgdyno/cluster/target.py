@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pgdyno import conninfo as conninfos
 from pgdyno import exit_handlers, libpq
@@ -22,7 +22,7 @@ from pgdyno.format import one_line, printable
 from pgdyno.message import Message, Name, Text
 
 if TYPE_CHECKING:
-    pass
+    from pgdyno import _core
 
 #: How long an administrative statement waits for a lock.
 LOCK_S = 30.0
@@ -49,6 +49,17 @@ class Target:
     connect_timeout_s: float = 10.0
     #: In which our own client speaks, unless PGCLIENTENCODING says another; empty: in the database's.
     client_encoding: str = "UTF8"
+
+    @property
+    def dialect(self) -> Literal["postgresql"]:
+        """Name of the SQL dialect."""
+        return "postgresql"
+
+    def core_config(self) -> _core.ConnConfig:
+        """Return the parameters for the native module. Raise _core.CoreError."""
+        from pgdyno import _core
+
+        return _core.ConnConfig(**self.core_arguments())
 
     @property
     def where(self) -> Message:

@@ -238,8 +238,10 @@ def environment(data: RunData) -> list[tuple[Text, Text]]:
 
 
 _SHOWN_SETTINGS = (
-    "autovacuum", "checkpoint_timeout", "data_checksums", "fsync", "full_page_writes", "huge_pages", "io_method",
-    "max_connections", "max_wal_size", "shared_buffers", "synchronous_commit", "wal_level", "wal_sync_method",
+    "autovacuum", "checkpoint_timeout", "data_checksums", "fsync", "full_page_writes", "huge_pages",
+    "innodb_buffer_pool_size", "innodb_doublewrite", "innodb_flush_log_at_trx_commit", "io_method", "log_bin",
+    "max_connections", "max_wal_size", "shared_buffers", "sync_binlog", "synchronous_commit",
+    "transaction_isolation", "tx_isolation", "wal_level", "wal_sync_method",
 )  # fmt: skip
 
 

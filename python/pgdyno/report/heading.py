@@ -72,8 +72,11 @@ def instance(m: Manifest, place: Place | None = None) -> str:
 
 
 def version_of(m: Manifest) -> str:
-    """Return the server's version."""
-    return m.server.setting("server_version") or str(m.server.protocol_version or "?")
+    """Return the server's product and version."""
+    if m.server.product:
+        # Behind the number stand the packager's: 10.11.19-MariaDB-0+deb12u1.
+        return f"{m.server.product} {(m.server.setting('version') or '?').partition('-')[0]}"
+    return f"PostgreSQL {m.server.setting('server_version') or m.server.protocol_version or '?'}"
 
 
 def title(data: RunData) -> Text:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
+from pgdyno.mysql.target import MySqlTarget, names_mysql, read
 from pgdyno.run.provision import Options
 from pgdyno.spec.experiment import Experiment
 
@@ -26,7 +27,7 @@ class Addresses:
         """Return True if pgdyno itself starts the server of a target, a private one or an existing cluster."""
         return self.conninfo(name) is None
 
-    def resolve(self, name: str) -> Target | None:
+    def resolve(self, name: str) -> Target | MySqlTarget | None:
         """Return the target of a running server; None for a server that pgdyno starts itself.
 
         Raise UsageError for a connection string that is not valid.
@@ -35,4 +36,6 @@ class Addresses:
         if conninfo is None:
             return None
         named = f"targets.{name}.conninfo" if self.experiment.targets else "--target"
+        if names_mysql(conninfo):
+            return read(conninfo, named=named, connect_timeout_s=self.experiment.run.connect_timeout_s)
         return targets.resolve(conninfo, self.experiment.run.connect_timeout_s, named=named)

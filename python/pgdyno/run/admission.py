@@ -53,10 +53,10 @@ def restrict_search_path(plan: Plan, site: Site) -> None:
     )
     if site.claim is None or site.claim.is_pooled or not built_in or isinstance(site.dataset, OwnDataset):
         return
-    option = option_for(find.schema_for(site.claim.conn, site.target))
+    option = option_for(find.schema_for(site.claim.conn, site.postgresql))
     given = site.target.options.get("options", "")
     if option not in given:
-        site.target = replace(site.target, options={**site.target.options, "options": f"{given} {option}".strip()})
+        site.target = replace(site.postgresql, options={**site.target.options, "options": f"{given} {option}".strip()})
 
 
 def refuse_missing_properties(experiment: Experiment, site: Site, texts: Sequence[str]) -> None:
@@ -79,7 +79,7 @@ def check_connections(plan: Plan, site: Site, facts: dict[str, Any]) -> str | No
     A pooler is recorded in the `facts` of the server. Raise RefusedError or TargetError if the run cannot go through
     it, or if the server takes too few connections.
     """
-    between = pooler.find(site.target) if site.claim is not None and site.claim.is_pooled else None
+    between = pooler.find(site.postgresql) if site.claim is not None and site.claim.is_pooled else None
     if between is None:
         _refuse_too_few_connections(plan.most_clients, facts)
         return None

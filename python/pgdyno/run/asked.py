@@ -51,7 +51,7 @@ class AskedSources:
         self._everybody = everybody
         #: Statements of connections that were lost.
         self._executed_before = 0
-        self.conn = administration.connect(site.target, patience_s=PATIENCE_S, read_only=everybody)
+        self.conn = administration.connect(site.postgresql, patience_s=PATIENCE_S, read_only=everybody)
         self.sources: list[Source] = []
         self.waits: Waits | None = None
         self._make()
@@ -63,7 +63,7 @@ class AskedSources:
 
     def renew(self) -> None:
         """See `collection.Asked`."""
-        quick = replace(self._site.target, connect_timeout_s=_RENEWED_S)
+        quick = replace(self._site.postgresql, connect_timeout_s=_RENEWED_S)
         conn = administration.connect(quick, patience_s=PATIENCE_S, read_only=self._everybody)
         self._executed_before = self.executed
         self.close()

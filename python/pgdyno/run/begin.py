@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from pgdyno.cluster.target import Target
+from pgdyno.dbms import Database
 from pgdyno.errors import ClusterError, msg
 from pgdyno.message import listed
 from pgdyno.model import Caveat, EventKind
+from pgdyno.mysql.target import MySqlTarget
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.between import BetweenTrials
 from pgdyno.run.collecting import Collecting, samples_of
@@ -58,7 +59,7 @@ class TrialStarter:
         replayed = self.prepared.replay(trial.workload)
         schedule = None if replayed is None else replayed.schedule
         rows = rows if replayed is None else replayed.with_rows(rows)
-        workload = compiled(scripts, variables, tpcc, rows, schedule)
+        workload = compiled(scripts, variables, tpcc, rows, schedule, dialect=site.target.dialect)
         # Equal configurations draw equal numbers in each repetition only if the repetition is no part of the seed;
         # it is, so that repetitions are independent.
         seed = (run.seed + 1_000_003 * trial.repetition) % 2**63
@@ -113,13 +114,15 @@ class TrialStarter:
             raise
         return prepared
 
-    def _sessions_of(self, site: Site, workload: str) -> Target:
+    def _sessions_of(self, site: Site, workload: str) -> Database:
         """Return the target as the sessions of a workload reach it."""
         if not self.experiment.workloads[workload].read_only:
             return site.target
+        if isinstance(site.target, MySqlTarget):
+            return replace(site.target, settings={**site.target.settings, "transaction_read_only": "1"})
         given = site.target.options.get("options", "")
         option = f"{given} -c default_transaction_read_only=on".strip()
-        return replace(site.target, options={**site.target.options, "options": option})
+        return replace(site.postgresql, options={**site.target.options, "options": option})
 
     def _beside_standbys(
         self, site: Site, name: str, variables: dict[str, str], seed: int, stream: TrialStream, duration_s: float
@@ -132,4 +135,4 @@ class TrialStarter:
             scripts = self.prepared.scripts[standby_reads_of(name)]
             workload = compiled(scripts, variables, samples=site.samples.get(name, []))
             reads = Reads(workload, wanted.clients, wanted.rate, seed)
-        return BesideStandbys(site.target, site.cluster.standbys, reads, duration_s, stream)
+        return BesideStandbys(site.postgresql, site.cluster.standbys, reads, duration_s, stream)

@@ -11,13 +11,15 @@ import psycopg
 
 from pgdyno.cluster import administration
 from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.cluster.target import Target
 from pgdyno.collect import activity
 from pgdyno.errors import LocalError, RefusedError, TargetError, msg, reason
 from pgdyno.load.units import pg_size
 from pgdyno.message import Name, Text, listed, message
 from pgdyno.run import dataset
+from pgdyno.run.products import PATIENCE_S, product_of
 from pgdyno.run.site import Site
-from pgdyno.run.steps import PATIENCE_S, machine_counters
+from pgdyno.run.steps import machine_counters
 from pgdyno.spec.experiment import Run
 from pgdyno.stream.events import Noted
 from pgdyno.stream.stream import RunStream
@@ -54,9 +56,14 @@ class BetweenTrials:
         try:
             if site.claim is not None:
                 site.claim.renew()
-            with administration.connect(site.target) as conn:
+            if site.lock is not None:
+                site.lock.renew()
+            if not isinstance(site.target, Target):
+                time.sleep(between.pause_s)
+                return product_of(site.target).counters(site.target, record)
+            with administration.connect(site.postgresql) as conn:
                 try:
-                    dataset.refresh(conn, site.target, site.dataset)
+                    dataset.refresh(conn, site.postgresql, site.dataset)
                     self._restore(conn, site)
                 except psycopg.Error as e:
                     refused.append(reason(e))
@@ -68,7 +75,7 @@ class BetweenTrials:
                 if not between.restart:
                     self._drop_caches(site)
                 time.sleep(between.pause_s)
-            with administration.connect(site.target, patience_s=PATIENCE_S) as conn:
+            with administration.connect(site.postgresql, patience_s=PATIENCE_S) as conn:
                 # What is missing now is said when it is asked for again.
                 counters, _ = activity.snapshot(conn, record)
                 counters |= machine_counters(site)

@@ -13,6 +13,7 @@ import psycopg
 
 from pgdyno.cluster import administration
 from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.cluster.target import Target
 from pgdyno.collect import buffers, logformat, plans, statements, totals
 from pgdyno.collect.collection import Collection
 from pgdyno.collect.plans import Plan, Sample
@@ -81,11 +82,12 @@ class Collecting:
         sources: list[Source] = []
         try:
             sees_processes = self._same_machine and Machine.is_there()
-            self._asked = AskedSources(
-                self._site, self._wanted, self._note, sees_processes=sees_processes, everybody=self._everybody
-            )
-            self._read_before(self._asked.conn)
-            self._count_statements()
+            if isinstance(self._site.target, Target):
+                self._asked = AskedSources(
+                    self._site, self._wanted, self._note, sees_processes=sees_processes, everybody=self._everybody
+                )
+                self._read_before(self._asked.conn)
+                self._count_statements()
         except (PgdynoError, psycopg.Error) as e:
             self._note(reason(e))
         if self._same_machine:
@@ -114,7 +116,7 @@ class Collecting:
         if self._warmup_s * counting.PART < counting.LEAST_S:
             self._note(message("gap-short-warmup"))
             return
-        self._counting = Counting(self._site.target, self._warmup_s, lambda: self._stream.start_ns)
+        self._counting = Counting(self._site.postgresql, self._warmup_s, lambda: self._stream.start_ns)
         self._counting.begin()
 
     @property
@@ -150,9 +152,11 @@ class Collecting:
         if not self._wanted:
             return
         self.stop()
+        if not isinstance(self._site.target, Target):
+            return
         try:
             connected = administration.connect(
-                self._site.target, patience_s=PATIENCE_S, read_only=self._everybody
+                self._site.postgresql, patience_s=PATIENCE_S, read_only=self._everybody
             )  # fmt: skip
             with connected as conn:
                 self._read_after(conn, attributable=attributable)

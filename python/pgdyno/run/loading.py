@@ -14,6 +14,7 @@ import psycopg
 from pgdyno.cluster import administration, binaries, datadir
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.held import HeldCluster
+from pgdyno.cluster.target import Target
 from pgdyno.errors import SpecError, msg
 from pgdyno.format import one_line
 from pgdyno.load import functions, loader
@@ -45,6 +46,10 @@ class SiteLoader:
 
     def load(self, site: Site, sites: Sequence[Site]) -> None:
         """Load the dataset of one of the sites unless it exists, and prepare what it requires in addition."""
+        if not isinstance(site.target, Target):
+            # Nothing is loaded there: `DatasetSizes.survey` has refused what would have to be.
+            site.loaded = site.loaded or {"name": site.dataset.name, "loaded": False}
+            return
         # A cluster that stays may be changed by anybody in the moments in which it is stopped.
         alone = sum(s.database == site.database for s in sites) == 1
         surely = alone and (site.claim is not None or isinstance(site.cluster, EmbeddedCluster))
@@ -85,7 +90,7 @@ class SiteLoader:
         """Another place of the same database may have replaced it."""
         if site.claim is not None:
             return dataset.is_there(site.claim.conn, site.dataset)
-        with administration.connect(site.target) as conn:
+        with administration.connect(site.postgresql) as conn:
             return dataset.is_there(conn, site.dataset)
 
     def _keep_as_loaded(self, site: Site) -> None:
@@ -95,7 +100,7 @@ class SiteLoader:
             assert isinstance(site.cluster, EmbeddedCluster)
             site.cluster.keep_as_loaded()
         elif restore == "truncate":
-            with administration.connect(site.target) as conn:
+            with administration.connect(site.postgresql) as conn:
                 site.emptied = dataset.empty_tables(conn, site.dataset)
 
     def _make(self, site: Site, may_replace: bool) -> Loaded | None:
@@ -104,21 +109,21 @@ class SiteLoader:
         if site.claim is not None:
             site.claim.renew()
         if isinstance(wanted, OwnDataset):
-            with closing(administration.connect(site.target)) as conn:
+            with closing(administration.connect(site.postgresql)) as conn:
                 if own.holds(conn, wanted):
                     return None
             return own.make(
-                site.target, wanted, programs=partial(_program, site), force=force, replace=may_replace,
+                site.postgresql, wanted, programs=partial(_program, site), force=force, replace=may_replace,
                 claim=site.claim, stream=stream,
             )  # fmt: skip
         over_connections = partial(
-            loader.over_connections, target=site.target, dataset=wanted, force=force, replace=may_replace,
+            loader.over_connections, target=site.postgresql, dataset=wanted, force=force, replace=may_replace,
             connect_timeout_s=self.experiment.run.connect_timeout_s, claim=site.claim, stream=stream,
         )  # fmt: skip
         if site.cluster is None:
             assert site.claim is not None
             return over_connections(site.claim.conn)
-        with administration.connect(site.target) as conn:
+        with administration.connect(site.postgresql) as conn:
             if not _takes_files(conn, site.cluster):
                 return over_connections(conn)
         return loader.into_server(site.cluster, wanted, force=force, replace=may_replace, stream=stream)
@@ -129,7 +134,7 @@ class SiteLoader:
             if site.claim is not None:
                 functions.renew(site.claim.conn, site.dataset, self.stream)
             else:
-                with closing(administration.connect(site.target)) as conn:
+                with closing(administration.connect(site.postgresql)) as conn:
                     functions.renew(conn, site.dataset, self.stream)
         where = site.target.where
         self.stream.emit(Noted(message("progress-dataset-found", name=Name(site.dataset.name), where=where)))
@@ -151,7 +156,7 @@ class SiteLoader:
 
     def _set_up_target(self, site: Site, statements: Sequence[str]) -> None:
         # VACUUM does not go in a transaction, and a private server that is half set up is not used.
-        with administration.connect(site.target, patience_s=None) as conn, user_path(conn):
+        with administration.connect(site.postgresql, patience_s=None) as conn, user_path(conn):
             for n, statement in enumerate(statements):
                 self.stream.emit(Noted(message("progress-setup", statement=Name(one_line(statement)[:100]))))
                 try:
@@ -161,7 +166,7 @@ class SiteLoader:
                     raise SpecError(msg("error-targets-setup", target=site.place.target, n=n, reason=reason), "") from e
 
     def _set_up_dataset(self, site: Site, statements: Sequence[str]) -> None:
-        with administration.connect(site.target, patience_s=None) as conn, user_path(conn), conn.transaction():
+        with administration.connect(site.postgresql, patience_s=None) as conn, user_path(conn), conn.transaction():
             # All or nothing.
             for n, statement in enumerate(statements):
                 try:

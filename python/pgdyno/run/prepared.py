@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pgdyno.collect import host
+from pgdyno.dbms import Dialect
 from pgdyno.engine import Sample
 from pgdyno.errors import ReasonError, SpecError, UsageError, msg
 from pgdyno.load.dataset import KINDS, Dataset
@@ -16,6 +17,7 @@ from pgdyno.load.own import touched
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.run import replay
 from pgdyno.run.dataset import AnyDataset
+from pgdyno.run.products import dialects_of
 from pgdyno.run.samples import columns_only
 from pgdyno.run.workloads import compiled, listing
 from pgdyno.spec import load as specs
@@ -84,11 +86,17 @@ def variables_for(data: AnyDataset, hot_set: float, tables: Sequence[touched.Tou
     return found
 
 
-def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, list[Change]]], runs: Path) -> Prepared:
+def prepare(
+    name_or_path: str,
+    adjust: Callable[[Experiment], tuple[Experiment, list[Change]]],
+    runs: Path,
+    conninfo: str | None = None,
+) -> Prepared:
     """Prepare an experiment, given by its name or its file.
 
-    The path of a run directory continues that run. Raise SpecError if the experiment or a script is not valid. Raise
-    UsageError if the run cannot be continued.
+    The path of a run directory continues that run. `conninfo` is the command line's.
+
+    Raise SpecError if the experiment or a script is not valid. Raise UsageError if the run cannot be continued.
     """
     if (Path(name_or_path) / manifest.FILE).exists():
         prepared = _continued(Path(name_or_path))
@@ -104,11 +112,12 @@ def prepare(name_or_path: str, adjust: Callable[[Experiment], tuple[Experiment, 
         scripts |= {name: listing(w.tpcc) for name, w in experiment.workloads.items() if w.tpcc is not None}
         schedules = specs.schedule_texts(experiment, folder)
         prepared = Prepared(experiment, text, scripts, host.cores(), runs, shrunk, schedules=schedules)
-    _check_scripts(prepared)
+    for dialect in sorted(dialects_of(prepared.experiment, conninfo)):
+        _check_scripts(prepared, dialect)
     return prepared
 
 
-def _check_scripts(prepared: Prepared) -> None:
+def _check_scripts(prepared: Prepared, dialect: Dialect) -> None:
     matrices = prepared.experiment.matrices
     datasets = prepared.experiment.all_datasets
     own = any(d.is_own for d in datasets.values())
@@ -128,7 +137,12 @@ def _check_scripts(prepared: Prepared) -> None:
                 texts = [text for _, text, _ in prepared.scripts[workload]]
                 variables |= {f"{table}_{what}": "1" for table, what in touched.requested_properties(texts)}
             try:
-                compiled(prepared.scripts[workload], variables, samples=_samples(prepared.experiment, workload))
+                compiled(
+                    prepared.scripts[workload],
+                    variables,
+                    samples=_samples(prepared.experiment, workload),
+                    dialect=dialect,
+                )
             except SpecError as e:
                 where = f"In axes.{number}, which sets {', '.join(axes.variables) or 'no variables'}."
                 raise SpecError(e.cause, where if len(matrices) > 1 else e.advice) from e

@@ -15,7 +15,8 @@ from pgdyno import __version__
 from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.target import Target
-from pgdyno.collect import host, relations, server
+from pgdyno.collect import host, relations
+from pgdyno.dbms import Database
 from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_WITH_CAVEATS, LocalError, PgdynoError, RefusedError, msg, reason
 from pgdyno.interrupt import Terminated
 from pgdyno.message import Name, Text, listed, message
@@ -26,6 +27,7 @@ from pgdyno.report.view import View
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run import resume
 from pgdyno.run.plan import Plan
+from pgdyno.run.products import product_of
 from pgdyno.run.provision import Options
 from pgdyno.run.servers import Servers
 from pgdyno.run.site import Site
@@ -69,7 +71,7 @@ def _ending(outcome: Outcome) -> dict[str, Any]:
     return {"exit_code": outcome.exit_code, **error}
 
 
-def _same_machine(target: Target, same_address: object) -> bool:
+def _same_machine(target: Database, same_address: object) -> bool:
     """Return True if the server runs on this machine.
 
     A Unix-domain socket always belongs to this machine. Otherwise `same_address` decides: the server reports whether
@@ -200,9 +202,11 @@ class Recorder:
 
     def record_place(self, site: Site, facts: dict[str, Any]) -> None:
         wanted, place = site.dataset, site.place
-        with administration.connect(site.target, patience_s=targets.PATIENCE_S) as conn:
-            sizes = server.relation_sizes(conn, site.relations)
-            described = relations.describe(conn, site.relations, is_ours=site.cluster is not None)
+        sizes = product_of(site.target).sizes(site.target, site.relations)
+        described = []
+        if isinstance(site.target, Target):
+            with administration.connect(site.target, patience_s=targets.PATIENCE_S) as conn:
+                described = relations.describe(conn, site.relations, is_ours=site.cluster is not None)
         before = self._before.get(place.label)
         if before is not None and before.dataset.name and before.dataset.name != site.loaded.get("name"):
             raise RefusedError(

@@ -17,6 +17,8 @@ from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.errors import ClusterError, SpecError, msg
 from pgdyno.load.claim import Claim
 from pgdyno.message import Text, listed, message
+from pgdyno.mysql.session import MySqlClaim
+from pgdyno.mysql.target import MySqlTarget
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.addresses import Addresses
 from pgdyno.run.contradictions import Wish, refuse_contradictions
@@ -128,15 +130,17 @@ class Servers:
             return self._open_private(configuration)
         # The same database by another name or with other options is claimed already: by us.
         where = (target.host, target.port, target.dbname)
-        previous = next((s for s in self.sites if s.claim and (*s.reached.values(),) == where), None)
-        if previous is not None:
-            claim = previous.claim
-        else:
+        previous = next((s for s in self.sites if (s.claim or s.lock) and (*s.reached.values(),) == where), None)
+        claim, lock = (None, None) if previous is None else (previous.claim, previous.lock)
+        if previous is None:
             self.stream.emit(Noted(message("progress-target", where=target.where)))
-            claim = self._stack.enter_context(Claim(target, force=self.options.force))
+            if isinstance(target, MySqlTarget):
+                lock = self._stack.enter_context(MySqlClaim(target, force=self.options.force))
+            else:
+                claim = self._stack.enter_context(Claim(target, force=self.options.force))
         wanted = self.sizes.dataset_of(configuration.place, folder=None)
         reached = {"host": target.host, "port": target.port, "dbname": target.dbname}
-        return Site(configuration.place, target, wanted, claim=claim, reached=reached)
+        return Site(configuration.place, target, wanted, claim=claim, lock=lock, reached=reached)
 
     def _open_private(self, configuration: Configuration) -> Site:
         """Open a place whose server pgdyno starts and stops."""

@@ -11,10 +11,19 @@ from typing import Any
 import psycopg
 
 from pgdyno.cluster import administration
-from pgdyno.cluster import target as targets
-from pgdyno.collect import server
+from pgdyno.cluster.target import Target
 from pgdyno.collect.others import AtWork, others_at_work, words_for
-from pgdyno.errors import EXIT_OK, EXIT_SIGINT, EXIT_SIGTERM, ClusterError, LocalError, PgdynoError, RefusedError, msg
+from pgdyno.errors import (
+    EXIT_OK,
+    EXIT_SIGINT,
+    EXIT_SIGTERM,
+    ClusterError,
+    LocalError,
+    PgdynoError,
+    RefusedError,
+    SpecError,
+    msg,
+)
 from pgdyno.format import one_line
 from pgdyno.interrupt import Terminated, raise_if_signalled, signals_held, signals_raise
 from pgdyno.load.own.dataset import OwnDataset
@@ -26,6 +35,7 @@ from pgdyno.run.begin import LOG, TrialStarter
 from pgdyno.run.duet import run_duet
 from pgdyno.run.matrix import Configuration
 from pgdyno.run.plan import Plan, Planned
+from pgdyno.run.products import product_of
 from pgdyno.run.provision import Options
 from pgdyno.run.recorder import Outcome, Recorder
 from pgdyno.run.servers import Servers
@@ -107,8 +117,7 @@ class Session:
         if self.recorder.knows(label) and site.loaded:
             servers.loader.load(site, servers.sites)
             return site
-        with administration.connect(site.target, patience_s=targets.PATIENCE_S) as conn:
-            facts, missing = server.describe(conn)
+        facts, missing = product_of(site.target).describe(site.target)
         between = admission.check_connections(self.plan, site, facts)
         if between is not None:
             self.stream.emit(Noted(message("progress-pooler", pooler=Name(between))))
@@ -119,9 +128,9 @@ class Session:
             self.recorder.probe_storage(servers)
         servers.loader.load(site, servers.sites)
         admission.restrict_search_path(self.plan, site)
-        if isinstance(site.dataset, OwnDataset):
+        if isinstance(site.dataset, OwnDataset) and isinstance(site.target, Target):
             texts = [text for scripts in self.plan.prepared.scripts.values() for _, text, _ in scripts]
-            with administration.connect(site.target) as conn:
+            with administration.connect(site.postgresql) as conn:
                 site.touched = touched(conn, texts)
             admission.refuse_missing_properties(self.experiment, site, texts)
         self._take_samples(site, configuration.place.dataset)
@@ -133,8 +142,10 @@ class Session:
         used = {c.workload for c in self.plan.configurations if c.place.dataset == dataset}
         wanted = {name: self.experiment.workloads[name].samples for name in sorted(used)}
         for name, of in wanted.items():
+            if of and not isinstance(site.target, Target):
+                raise SpecError(msg("error-samples-need-postgresql", name=name), msg("remedy-leave-samples-out"))
             if of and name not in site.samples:
-                with administration.connect(site.target) as conn:
+                with administration.connect(site.postgresql) as conn:
                     site.samples[name] = samples.take(conn, of, self.experiment.run.seed)
 
     def _leave_out_writers(self, servers: Servers) -> None:

@@ -7,11 +7,13 @@ from typing import Any
 
 from pgdyno.cluster.held import HeldCluster
 from pgdyno.cluster.target import Target
+from pgdyno.dbms import Database
 from pgdyno.engine import Sample
 from pgdyno.load.claim import Claim
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import Touched
 from pgdyno.message import Text, message
+from pgdyno.mysql.session import MySqlClaim
 from pgdyno.run.dataset import AnyDataset
 from pgdyno.run.matrix import Place
 
@@ -21,12 +23,14 @@ class Site:
     """A place that is in use: its server, and what lies in it."""
 
     place: Place
-    target: Target
+    target: Database
     dataset: AnyDataset
     #: Where we start and stop it.
     cluster: HeldCluster | None = None
     #: Holds the claim on a database that is not ours alone.
     claim: Claim | None = None
+    #: The same on another product's server.
+    lock: MySqlClaim | None = None
     loaded: dict[str, Any] = field(default_factory=dict)
     #: Where a server or a cluster is that stays; of a private one nothing, its folder is another each time.
     reached: dict[str, Any] = field(default_factory=dict)
@@ -49,12 +53,18 @@ class Site:
         return sum(t.rows for t in self.touched) if own else self.dataset.rows_of_key
 
     @property
+    def postgresql(self) -> Target:
+        """The target, where the server is known to be PostgreSQL."""
+        assert isinstance(self.target, Target)
+        return self.target
+
+    @property
     def database(self) -> object:
         """Identity of the database that other sites may share.
 
         It is the claim on the database, or the folder of the cluster.
         """
-        return self.claim if self.cluster is None else self.cluster.base.resolve()
+        return (self.claim or self.lock) if self.cluster is None else self.cluster.base.resolve()
 
     def died(self) -> Text | None:
         """Return why the server is gone, or None if it runs or pgdyno does not manage it."""

@@ -13,12 +13,14 @@ import psycopg
 
 from pgdyno.cluster import administration
 from pgdyno.cluster.borrowed import BorrowedCluster
+from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import RefusedError, msg
 from pgdyno.load import find
 from pgdyno.load.dataset import KINDS, kind_named
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.message import Text
+from pgdyno.mysql.target import MySqlTarget
 from pgdyno.run import dataset
 from pgdyno.run.addresses import Addresses
 from pgdyno.run.dataset import AnyDataset
@@ -105,7 +107,10 @@ class DatasetSizes:
                     msg("remedy-name-server-them-target-or"),
                 )
         for place in dict.fromkeys(c.place for c in self._configurations):
-            if (target := self._addresses.resolve(place.target)) is not None:
+            target = self._addresses.resolve(place.target)
+            if isinstance(target, MySqlTarget):
+                _refuse_dataset(target, self.dataset_of(place, folder=None))
+            elif target is not None:
                 options = self.options
                 with administration.connect(target) as conn:
                     if why := find.reads_only(conn, target):
@@ -161,7 +166,7 @@ class DatasetSizes:
                         cluster.start()
                         stack.callback(cluster.put_aside)
                     size = _size_there(stack.enter_context(administration.connect(cluster.target)), definition)
-            elif (address := self._addresses.resolve(target)) is not None:
+            elif isinstance(address := self._addresses.resolve(target), Target):
                 with administration.connect(address) as conn:
                     size = _size_there(conn, definition)
             else:
@@ -169,6 +174,14 @@ class DatasetSizes:
             if size is not None:
                 found[target] = size
         return found
+
+
+def _refuse_dataset(target: MySqlTarget, wanted: AnyDataset) -> None:
+    """Raise RefusedError for a dataset that pgdyno cannot make on another product's server."""
+    if not isinstance(wanted, OwnDataset) or wanted.kind != "none" or wanted.adopted:
+        raise RefusedError(
+            msg("error-no-loading-into-mysql", kind=wanted.kind, where=target.where), msg("remedy-kind-none-of-mysql")
+        )
 
 
 def _size_there(conn: psycopg.Connection[tuple[Any, ...]], definition: spec.Dataset) -> int | None:

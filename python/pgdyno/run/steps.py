@@ -9,22 +9,22 @@ import psycopg
 
 from pgdyno import _core
 from pgdyno.cluster import administration
+from pgdyno.cluster.target import Target
 from pgdyno.collect import activity, canary, processes
 from pgdyno.collect.others import others_at_work, words_for
-from pgdyno.errors import PgdynoError, reason
+from pgdyno.errors import PgdynoError
 from pgdyno.load.dataset import Dataset
 from pgdyno.message import Text, listed, message
 from pgdyno.model import Caveat, EventKind
 from pgdyno.run import checking
 from pgdyno.run.collecting import Collecting
+from pgdyno.run.products import PATIENCE_S, product_of
 from pgdyno.run.site import Site
 from pgdyno.run.standbys import BesideStandbys
 from pgdyno.spec.experiment import Run
 from pgdyno.stream.events import Happened, Noted, TotalsRead
 from pgdyno.stream.stream import TrialStream
 
-#: Seconds that the server may take to report its counters.
-PATIENCE_S = 5.0
 #: Seconds of a trial from which on the machine is measured before and after it.
 _CANARY_S = 5.0
 #: WAL in bytes per second from which on checkpoints matter to the throughput; checkpoints that span a whole period.
@@ -98,8 +98,10 @@ class TrialSteps:
         A measurement between two checkpoints holds a whole period of full-page images and of the checkpoint's writes.
         True as well if the counters cannot be read.
         """
+        if not isinstance(self._site.target, Target):
+            return True
         try:
-            with administration.connect(self._site.target, patience_s=PATIENCE_S) as conn:
+            with administration.connect(self._site.postgresql, patience_s=PATIENCE_S) as conn:
                 now, _ = activity.snapshot(conn, ["wal", "checkpoints"])
         except (PgdynoError, psycopg.Error):
             return True
@@ -155,7 +157,7 @@ class TrialSteps:
             return
         sides = [self] if self._checked_with is None else [self, self._checked_with]
         trials = [(s._trial, s._folder) for s in sides]
-        caveats = checking.after_trial(self._site.target, dataset, trials, self._trial.stream)
+        caveats = checking.after_trial(self._site.postgresql, dataset, trials, self._trial.stream)
         for side in sides:
             side._caveats.extend(caveats)
 
@@ -165,14 +167,9 @@ class TrialSteps:
         Record a gap for every counter that could not be read (a server that is gone or frozen, a locked table). The
         trial stays valid.
         """
-        after: dict[str, float] = {}
-        try:
-            with administration.connect(self._site.target, patience_s=PATIENCE_S) as conn:
-                activity.wait_until_settled(conn)
-                after, missing = activity.snapshot(conn, self._run.record)
-                after |= machine_counters(self._site)
-        except (PgdynoError, psycopg.Error) as e:
-            missing = [reason(e)]
+        after, missing = product_of(self._site.target).counters(self._site.target, self._run.record)
+        if after:
+            after |= machine_counters(self._site)
         if missing:
             self._gap(listed(missing, "semicolon"))
         return activity.between(self._before, after) | self._memory.facts()

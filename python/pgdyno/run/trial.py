@@ -12,7 +12,7 @@ from pgdyno import _core, engine
 from pgdyno.analysis import steady
 from pgdyno.analysis.client import ClientHealth
 from pgdyno.cluster.remedies import remedy_for
-from pgdyno.cluster.target import Target
+from pgdyno.dbms import Database
 from pgdyno.errors import ClusterError, LocalError, PgdynoError, SpecError, TargetError, TrialError, msg
 from pgdyno.interrupt import signals_held
 from pgdyno.message import Name, Text, listed, message
@@ -48,7 +48,7 @@ _RESTARTING = ("57P01", "57P02", "57P03")
 class TrialContext:
     """Context that all trials of a run share."""
 
-    target: Target
+    target: Database
     run: Run
     cores: int
     #: Says why the server that we manage is gone, if it is.
@@ -207,7 +207,7 @@ def run_when_ready(
     deadline = time.monotonic() + contexts[0].run.connect_timeout_s
     while True:
         try:
-            configs = [_core.ConnConfig(**c.target.core_arguments()) for c in contexts]
+            configs = [c.target.core_config() for c in contexts]
             return _core.run(configs, workload, observer, plan)
         except _core.ConnectError as e:
             transient = e.sqlstate in _RESTARTING or e.errno == errno.ECONNREFUSED

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pgdyno import _core, engine
+from pgdyno.dbms import Dialect
 from pgdyno.errors import SpecError, msg
 from pgdyno.run.replay import Schedule
 from pgdyno.spec.experiment import Tpcc
@@ -20,14 +21,16 @@ def compiled(
     tpcc: Tpcc | None = None,
     samples: Sequence[engine.Sample] = (),
     schedule: Schedule | None = None,
+    *,
+    dialect: Dialect = "postgresql",
 ) -> _core.Workload:
-    """Return a workload of these scripts, or of TPC-C.
+    """Return a workload of these scripts, or of TPC-C. `dialect` is whose SQL the scripts have.
 
     Raise SpecError, with file, line, column and caret, if a script has a mistake.
     """
     if tpcc is not None:
         return tpcc_workload([(tpcc, variables)])
-    workload = _core.Workload(dict(variables))
+    workload = _core.Workload(dict(variables), dialect=dialect)
     try:
         for sample in samples:
             workload.add_sample(sample)

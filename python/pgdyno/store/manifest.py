@@ -86,6 +86,8 @@ class Server(Part):
     """
 
     version: str | None = ""
+    #: MariaDB, MySQL; empty: PostgreSQL.
+    product: str = ""
     #: As libpq numbers it: 180006.
     protocol_version: int = 0
     settings: dict[str, Setting] = {}

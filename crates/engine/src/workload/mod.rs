@@ -249,7 +249,7 @@ pub struct Requests<'a, P: Dialect> {
 }
 
 impl<P: Dialect> Requests<'_, P> {
-    /// How statements are sent.
+    /// Returns the way in which statements are sent.
     pub fn protocol(&self) -> QueryMode {
         self.protocol
     }

@@ -84,6 +84,7 @@ gap-reset = tables, indexes, I/O and statements: the server's counters were rese
 gap-buffers = contents of shared buffers: { $reason }
 gap-no-buffercache = contents of shared buffers: the extension pg_buffercache is not installed in this database
 gap-not-linux = CPU, devices and processes: available on Linux only
+gap-not-postgresql = activity within the server: available of PostgreSQL only
 gap-hidden-devices = the devices under { $places } and tablespaces: only the server's user or root may look there
 gap-no-devices = the devices under the server's files: they cannot be found from here
 gap-hidden-processes = the server's processes: they cannot be seen from here (a container, or another user)

@@ -4,8 +4,8 @@
 
 title-capacity = Capacity: highest rate with { $slo } ({ $where })
 title-run = run
-subtitle = PostgreSQL { $version }, { $machine }, { $at }, { $done } of { $trials } trials
-subtitle-under-way = PostgreSQL { $version }, { $machine }, { $at }, { $done } of { $trials } trials, still under way
+subtitle = { $version }, { $machine }, { $at }, { $done } of { $trials } trials
+subtitle-under-way = { $version }, { $machine }, { $at }, { $done } of { $trials } trials, still under way
 cut-off = the run was cut off (killed?): { $done } of { $planned } trials were finished
 more-trials-failed = { $n } more trials have failed
 unreadable = { $file } cannot be read: { $why }

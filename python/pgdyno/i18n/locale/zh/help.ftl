@@ -134,7 +134,7 @@ option-fail-if = 任一配置满足该条件时以退出码 6 结束，例如 'p
 option-compare-fail-if = B 与 A 相比，任一指标得出该结论时以退出码 6 结束：slower（更慢或用得更多）、faster（更快或用得更少）、different（不同）、unknown（尚无结论）。
 option-history-fail-if = 最近 5 次运行内水平发生改变时以退出码 6 结束：change（任何改变）、worse（变差）。
 option-report-format = 输出的形式：pgdyno，或 sysbench（其进度行和汇总）。
-option-target = 运行中服务器的连接串，例如 "host=db1 dbname=bench"。默认：PGHOST、PGHOSTADDR 或 PGSERVICE 指定的服务器；否则为本次运行启动的私有 PostgreSQL。
+option-target = 运行中服务器的连接串，例如 "host=db1 dbname=bench"，或 mysql://USER@HOST/DATABASE。默认：PGHOST、PGHOSTADDR 或 PGSERVICE 指定的服务器；否则为本次运行启动的私有 PostgreSQL。
 option-capture-target = 运行中服务器的连接串，例如 "host=db1 dbname=bench"。默认：由 PG* 变量决定。
 option-load-target = 运行中服务器的连接串，例如 "host=db1 dbname=bench"。默认：由 PG* 变量决定。
 option-tpcc-check-target = 运行中服务器的连接串，例如 "host=db1 dbname=bench"。默认：由 PG* 变量决定。

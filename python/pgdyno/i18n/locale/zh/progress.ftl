@@ -84,6 +84,7 @@ gap-reset = 表、索引、I/O 和语句：试验期间服务器的计数器被�
 gap-buffers = 共享缓冲区的内容：{ $reason }
 gap-no-buffercache = 共享缓冲区的内容：此数据库未安装扩展 pg_buffercache
 gap-not-linux = CPU、设备和进程：仅在 Linux 上可用
+gap-not-postgresql = 服务器内部的活动：仅适用于 PostgreSQL
 gap-hidden-devices = { $places } 和表空间所在的设备：只有服务器用户或 root 可以查看
 gap-no-devices = 服务器文件所在的设备：从此处无法找到
 gap-hidden-processes = 服务器进程：从此处无法看到（容器，或另一个用户）

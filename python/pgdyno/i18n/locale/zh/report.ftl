@@ -4,8 +4,8 @@
 
 title-capacity = 容量：满足 { $slo } 的最高速率（{ $where }）
 title-run = 运行
-subtitle = PostgreSQL { $version }，{ $machine }，{ $at }，{ $trials } 次试验完成 { $done } 次
-subtitle-under-way = PostgreSQL { $version }，{ $machine }，{ $at }，{ $trials } 次试验已完成 { $done } 次，仍在进行
+subtitle = { $version }，{ $machine }，{ $at }，{ $trials } 次试验完成 { $done } 次
+subtitle-under-way = { $version }，{ $machine }，{ $at }，{ $trials } 次试验已完成 { $done } 次，仍在进行
 cut-off = 运行被切断（被杀？）：{ $planned } 次试验完成 { $done } 次
 more-trials-failed = 另有 { $n } 次试验失败
 unreadable = 无法读取 { $file }：{ $why }

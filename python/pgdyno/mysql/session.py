@@ -1,0 +1,118 @@
+"""Sessions of administration, and the claim on a database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pgdyno import _core
+from pgdyno.errors import RefusedError, TargetError, msg
+from pgdyno.message import Name, Text, listed
+from pgdyno.mysql.target import MySqlTarget
+
+#: Remedies by SQLSTATE, or by M and the number of the error where the state says nothing.
+_REMEDIES = {
+    "28000": "mysql-account",
+    "42000": "mysql-rights",
+    "08004": "clients",
+}
+
+Row = Sequence[str | None]
+
+
+class Session:
+    """A session that does one thing after the other. Use it as a context manager."""
+
+    def __init__(self, target: MySqlTarget, *, program: str = "pgdyno") -> None:
+        """Connect. Raise TargetError with the server's reason and a remedy."""
+        self.target = target
+        try:
+            self._session = _core.MySqlSession(target.core_config(program), target.connect_timeout_s)
+        except _core.CoreError as e:
+            raise _translated(target, e) from e
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the session."""
+        self._session.close()
+
+    def rows(self, sql: str) -> list[Row]:
+        """Return the rows of a query, values as text. Raise TargetError."""
+        try:
+            _, rows = self._session.query(sql)
+        except _core.CoreError as e:
+            raise _translated(self.target, e) from e
+        return list(rows)
+
+    def value(self, sql: str) -> str | None:
+        """Return the first value of a query, or None if there is none. Raise TargetError."""
+        rows = self.rows(sql)
+        return rows[0][0] if rows else None
+
+
+def literal(text: str) -> str:
+    """Return a text as a literal of SQL, also where backslashes escape."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+class MySqlClaim:
+    """Claim on a database that keeps other pgdyno processes away while its session lives: a named lock."""
+
+    #: No pooler stands between: the lock would be somebody else's next.
+    is_pooled = False
+
+    def __init__(self, target: MySqlTarget, *, force: bool) -> None:
+        """Take the claim. Raise RefusedError if another pgdyno, or without `force` any other session, is at work."""
+        self.target = target
+        self.conn = Session(target, program="pgdyno claim")
+        try:
+            self._take()
+            if not force:
+                self._refuse_if_busy()
+        except BaseException:
+            self.conn.close()
+            raise
+
+    def __enter__(self) -> MySqlClaim:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.conn.close()
+
+    def renew(self) -> None:
+        """Take the claim again if its session was lost. Raise RefusedError or TargetError."""
+        try:
+            self.conn.rows("select 1")
+        except TargetError:
+            self.conn = Session(self.target, program="pgdyno claim")
+            self._take()
+
+    def _take(self) -> None:
+        name = literal(f"pgdyno {self.target.dbname}"[:64])
+        if self.conn.value(f"select get_lock({name}, 0)") != "1":
+            raise RefusedError(
+                msg("error-another-pgdyno-at-work-2", where=self.target.where), msg("remedy-wait-for-or-use-database")
+            )
+
+    def _refuse_if_busy(self) -> None:
+        database = literal(self.target.dbname)
+        rows = self.conn.rows(
+            f"select count(*), group_concat(distinct user) from information_schema.processlist where db = {database}"
+            " and command not in ('Sleep', 'Daemon', 'Binlog Dump') and id <> connection_id()"
+        )
+        if rows and rows[0][0] not in (None, "0"):
+            raise RefusedError(
+                msg("error-use-other-session-s-were", where=self.target.where, row=rows[0][0], row2=rows[0][1]),
+                msg("remedy-load-test-would-slow-them"),
+            )
+
+
+def _translated(target: MySqlTarget, e: _core.CoreError) -> TargetError:
+    """Return the error of a server in pgdyno's own words, with a remedy where one is known."""
+    found = _REMEDIES.get(e.sqlstate or "")
+    remedy: Text = msg(f"remedy-server-{found}") if found else listed([])
+    return TargetError(msg("error-mysql", where=target.where, reason=Name(str(e.args[0]))), remedy)
