@@ -64,7 +64,7 @@ _STANDS_FOR = [
     (r"--duration \d+", "--duration 2"),
     (r"--seconds \d+", "--seconds 4"),
     (r"--for \d+", "--for 6"),
-    (r"--every \w+", "--every 3s"),
+    (r"--every \w+", "--every 8s --times 1"),
     (r"--warehouses 1000 --data", "--warehouses 1 --data"),
     (r"--warehouses 100 ", "--warehouses 1 "),
     (r"--scale (50|100|1000) ", "--scale 2 "),
@@ -99,6 +99,7 @@ pgdyno cluster create c1 --set shared_preload_libraries=pg_stat_statements --set
 pgdyno cluster create c4; pgdyno cluster create c5; pgdyno cluster start c1; pgdyno cluster start c5
 export PGHOST=$PWD/c1/socket PGUSER=postgres PGDATABASE=postgres
 createdb bench; createdb shop; createdb copy; createdb -h $PWD/c5/socket bench
+pgdyno cluster start c4; createdb -h $PWD/c4/socket bench; pgdyno cluster stop c4
 pgbench -i -q -s 1 shop; pgbench -i -q -s 1 copy
 psql -q -d shop -c "create extension pg_stat_statements"
 pgbench -n -S -c 2 -T 3 shop > first.txt 2>&1
@@ -205,6 +206,9 @@ def _problem(command: str, folder: Path, env: dict[str, str]) -> str:
         before += "pgbench -i -q -s 1 bench > /dev/null 2>&1; "
     if "scaling" in words:
         command = command.replace("$RUN1", "$RUN7")
+    if words[1:3] == ["cluster", "link"] and len(words) > 4:
+        # It goes on until it is interrupted.
+        command = f"timeout -s INT --preserve-status 10 {command} || test $? = 130"
     try:
         done = subprocess.run(
             ["bash", "-c", f"{before}{command}"],
@@ -233,6 +237,8 @@ def _needed(words: list[str]) -> str:
     if "create" in words and words[3] in made:
         out += f"pgdyno cluster destroy {words[3]} > /dev/null 2>&1; "
     if "failover" in words and words[1] == "cluster":
+        # Anew: an earlier switchover may have made another node the primary.
+        out += f"pgdyno cluster destroy r1 > /dev/null 2>&1; {made['r1']} > /dev/null 2>&1; "
         out += "kill -9 $(head -1 r1/node1/data/postmaster.pid); "
     if "flashback" in words:
         out += "pgdyno cluster destroy was > /dev/null 2>&1; pgdyno cluster snapshot r2 > /dev/null 2>&1; "
@@ -242,9 +248,14 @@ def _needed(words: list[str]) -> str:
     if on_server and any("dbname=bench" in w for w in words):
         anew = "for c in dropdb createdb; do $c -U postgres -h $PWD/$h/socket bench; done"
         out += f"for h in c1 c5; do {anew}; done; "
+    if "--through-pooler" in words:
+        out += "pgdyno cluster destroy r1 > /dev/null 2>&1; "
+        out += f"{made['r1']} --pooler > /dev/null 2>&1; pgdyno cluster start r1 > /dev/null 2>&1; "
     if "capture" in words:
-        # There must be statements to capture.
-        out += "pgbench -U postgres -h $PWD/c1/socket -n -S -c 2 -T 1 shop > /dev/null 2>&1; "
+        # There must be statements to capture, while it looks.
+        out += "(pgbench -U postgres -h $PWD/c1/socket -n -S -c 2 -T 12 shop > /dev/null 2>&1 &); sleep 1; "
+    if words[1] == "new":
+        out += f"rm -f {words[2]}; "
     return out
 
 

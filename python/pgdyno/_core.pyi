@@ -463,7 +463,7 @@ class Dataset:
 
     def carry_out(
         self,
-        config: ConnConfig,
+        config: ConnConfig | MySqlConfig,
         jobs: Sequence[Sequence[str | tuple[str, int, int, int]]],
         watch: Callable[[int, int], object],
         *,

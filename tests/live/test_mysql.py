@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pgdyno import _core, engine
-from pgdyno.errors import RefusedError
+from pgdyno.cluster import administration
+from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.errors import RefusedError, TargetError
+from pgdyno.load import loader
+from pgdyno.load import mysql as loading
+from pgdyno.load.dataset import Dataset
 from pgdyno.mysql.session import MySqlClaim
+from pgdyno.stream.stream import RunStream
 
 from tests.support.cli import pgdyno
 from tests.support.mariadb import MariaDb, why_not
@@ -237,8 +244,79 @@ def test_a_whole_run(server: MariaDb, tmp_path: Path) -> None:
     assert pgdyno("explain", run).code in (0, 1)
 
 
+@pytest.mark.parametrize(
+    ("kind", "size", "table", "sums"),
+    [
+        ("pk", 300_001, "pk", "select count(*), sum(id), min(crt_time), max(info) from pk"),
+        ("tpcb", 2, "pgbench_accounts", "select count(*), sum(aid), max(bid), min(abalance) from pgbench_accounts"),
+        ("feed", 5_000, "feed", "select count(*), sum(id), max(id), 0 from feed"),
+    ],
+)
+def test_a_dataset_is_the_same_as_on_postgresql(server: MariaDb, kind: str, size: int, table: str, sums: str) -> None:
+    dataset = Dataset(kind, size, **({"index": "none"} if kind == "feed" else {}))
+    done = loading.make(server.target(), dataset, connections=2, connect_timeout_s=10, stream=RunStream())
+    assert loading.holds(server.target(), dataset) and done.rows == dataset.rows
+    with EmbeddedCluster([]) as cluster:
+        loader.into_server(cluster, dataset, force=False, replace=False, stream=RunStream())
+        with administration.connect(cluster.target) as conn:
+            conn.execute("set timezone to 'UTC'")
+            expected = conn.execute(sums.replace("from ", "from public.").encode()).fetchone()
+    with server.session() as s:
+        s.rows("set time_zone = '+00:00'")
+        found = s.rows(sums)[0]
+    assert expected is not None
+    texts = [x.strftime("%F %T.%f") if isinstance(x, datetime) else str(x) for x in expected]
+    assert list(found) == texts
+    # Another size is another dataset.
+    other = Dataset(kind, size + 1, **({"index": "none"} if kind == "feed" else {}))
+    assert not loading.holds(server.target(), other)
+    with pytest.raises(RefusedError):
+        loading.look(server.target(), other, replace=False)
+    loading.look(server.target(), other, replace=True)
+
+
+def test_tables_of_somebody_else_stay(server: MariaDb) -> None:
+    with server.session() as s:
+        s.rows("drop table if exists pk")
+        s.rows("create table pk (a int)")
+        s.rows("insert into pk values (1)")
+    with pytest.raises(RefusedError):
+        loading.look(server.target(), Dataset("pk", 10), replace=True)
+    with pytest.raises(TargetError):
+        loading.make(server.target(), Dataset("pk", 10), connections=1, connect_timeout_s=10, stream=RunStream())
+    with server.session() as s:
+        assert s.value("select a from pk") == "1"
+        s.rows("drop table pk")
+
+
+def test_a_load_that_fails_leaves_nothing(server: MariaDb) -> None:
+    with server.session() as s:
+        s.rows("drop table if exists pk")
+        s.rows("set global local_infile = 0")
+    try:
+        with pytest.raises(TargetError) as found:
+            loading.make(server.target(), Dataset("pk", 10), connections=1, connect_timeout_s=10, stream=RunStream())
+    finally:
+        with server.session() as s:
+            s.rows("set global local_infile = 1")
+    assert tells(found.value.text(), "remedy-local-infile")
+    with server.session() as s:
+        assert s.rows("show tables like 'pk'") == []
+
+
+def test_pgbench_and_the_shipped_experiments_run(server: MariaDb, tmp_path: Path) -> None:
+    short = ("--duration", "1", "--warmup", "0.2", "--repetitions", "1", "--clients", "2", "--scale", "1")
+    done = pgdyno("run", "quick", "--target", server.url, *short, "--runs", tmp_path, "--json")
+    assert done.json["trials"], done.err
+    assert all(t["summary"]["committed"] > 0 for t in done.json["trials"]), done.out
+    with server.session() as s:
+        assert s.value("select count(*) from pgbench_accounts") == "100000"
+        sums = [s.value(f"select sum({c}balance) from pgbench_{t}") for c, t in (("t", "tellers"), ("b", "branches"))]
+        assert sums[0] == sums[1]
+
+
 def test_what_cannot_be_done_there_is_refused(server: MariaDb, tmp_path: Path) -> None:
-    done = pgdyno("run", "quick", "--target", server.url, "--runs", tmp_path)
+    done = pgdyno("run", "tpcc", "--target", server.url, "--runs", tmp_path)
     assert tells(done.err, "error-no-loading-into-mysql") and done.code != 0
     assert tells(done.err, "remedy-kind-none-of-mysql")
     file = tmp_path / "points.toml"

@@ -1,12 +1,15 @@
-//! Loading by COPY, and all else that is done over connections: jobs of SQL and COPY, carried out by several sessions at a
+//! Loading by COPY or LOAD DATA, and all else that is done over connections: jobs of SQL and data, carried out by several sessions at a
 //! time. Which jobs, is the caller's to say.
 
 use crate::binary;
 use crate::crew::together;
 use crate::error::LoadError;
-use crate::rows::{Dataset, Row};
+use crate::lines;
+use crate::rows::{Dataset, Kind, Row};
 use crate::session::Session;
-use pgdyno_postgres::{Config, Postgres, copy, frontend};
+use pgdyno_mysql::MySql;
+use pgdyno_postgres::{Postgres, copy};
+use pgdyno_protocol::{Conversation as _, Dialect};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -25,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub enum Step {
     /// A command; its results are thrown away.
     Sql(String),
-    /// COPY … FROM STDIN (FORMAT binary) of rows of a table.
+    /// COPY … FROM STDIN (FORMAT binary), or LOAD DATA LOCAL, of rows of a table.
     Copy {
         /// The command.
         sql: String,
@@ -56,8 +59,8 @@ fn beginning(sql: &str) -> &str {
 
 /// Carries out all jobs, in the order given, as many at a time as there are connections; `watch` is told of rows and bytes sent so
 /// far. The first error cancels what the other sessions are doing. So does `interrupt`.
-pub fn carry_out(
-    config: Config,
+pub fn carry_out<P: Bulk>(
+    config: P::Config,
     dataset: &dyn Dataset,
     jobs: &[Job],
     options: &Options,
@@ -71,7 +74,7 @@ pub fn carry_out(
     let (rows, bytes) = (AtomicU64::new(0), AtomicU64::new(0));
     let sessions = options.connections.clamp(1, jobs.len().max(1));
     let work = || -> Result<(), LoadError> {
-        let mut session = Session::<Postgres>::connect(&config, options.timeout, &stop)?;
+        let mut session = Session::<P>::connect(&config, options.timeout, &stop)?;
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             for step in job {
                 match step {
@@ -128,8 +131,52 @@ impl Drop for Stops<'_> {
     }
 }
 
-fn copy_rows(
-    session: &mut Session<Postgres>,
+/// A product's own way to take many rows.
+pub trait Bulk: Dialect {
+    /// Writes rows `range` of table `table`; `is_first`: nothing has been written before, `is_last`: nothing will be.
+    fn write(
+        conversation: &mut Self::Conversation<()>,
+        out: &mut Vec<u8>,
+        ends: (bool, bool),
+        rows: impl FnMut(&mut dyn FnMut(&Row)),
+        kinds: &[Kind],
+    );
+}
+
+impl Bulk for Postgres {
+    #[inline]
+    fn write(
+        conversation: &mut Self::Conversation<()>,
+        out: &mut Vec<u8>,
+        (is_first, is_last): (bool, bool),
+        mut rows: impl FnMut(&mut dyn FnMut(&Row)),
+        kinds: &[Kind],
+    ) {
+        if is_first {
+            conversation.data(out, |o| o.extend_from_slice(copy::HEADER));
+        }
+        conversation.data(out, |o| rows(&mut |row| binary::append(row, kinds, o)));
+        if is_last {
+            conversation.data(out, |o| o.extend_from_slice(copy::TRAILER));
+        }
+    }
+}
+
+impl Bulk for MySql {
+    #[inline]
+    fn write(
+        conversation: &mut Self::Conversation<()>,
+        out: &mut Vec<u8>,
+        _: (bool, bool),
+        mut rows: impl FnMut(&mut dyn FnMut(&Row)),
+        kinds: &[Kind],
+    ) {
+        conversation.data(out, |o| rows(&mut |row| lines::append(row, kinds, o)));
+    }
+}
+
+fn copy_rows<P: Bulk>(
+    session: &mut Session<P>,
     sql: &str,
     dataset: &dyn Dataset,
     table: usize,
@@ -137,27 +184,23 @@ fn copy_rows(
     stop: &AtomicBool,
     count: impl Fn(u64, u64),
 ) -> Result<(), LoadError> {
-    let mut header = true;
+    let mut is_first = true;
     let mut row = Row::default();
     let kinds = dataset.tables()[table].kinds();
-    session.copy_in(sql, sql, |out| {
-        if header {
-            frontend::copy_data(out, |o| o.extend_from_slice(copy::HEADER));
-            header = false;
-        }
+    session.copy_in(sql, sql, |conversation, out| {
         let before = left.start;
-        while out.len() < CHUNK && left.start < left.end {
+        while out.len() < CHUNK && (is_first || left.start < left.end) {
             let end = (left.start + ROWS_A_MESSAGE).min(left.end);
-            frontend::copy_data(out, |o| {
-                for number in left.start..end {
+            let numbers = left.start..end;
+            let rows = |take: &mut dyn FnMut(&Row)| {
+                for number in numbers.clone() {
                     dataset.row(table, number, &mut row);
-                    binary::append(&row, &kinds, o);
+                    take(&row);
                 }
-            });
+            };
+            P::write(conversation, out, (is_first, end == left.end), rows, &kinds);
+            is_first = false;
             left.start = end;
-        }
-        if left.start == left.end {
-            frontend::copy_data(out, |o| o.extend_from_slice(copy::TRAILER));
         }
         count(left.start - before, out.len() as u64);
         if stop.load(Ordering::Relaxed) {

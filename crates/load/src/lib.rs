@@ -12,6 +12,7 @@ mod crew;
 pub mod datasets;
 pub mod error;
 pub mod heap;
+pub mod lines;
 pub mod numeric;
 pub mod rows;
 pub mod session;

@@ -1,7 +1,6 @@
 //! A blocking session: for administrative commands and COPY, where one connection does one thing after the other.
 
 use crate::error::LoadError;
-use pgdyno_postgres::{Postgres, frontend};
 use pgdyno_protocol::{
     Attempt, Cancel, Conversation, Dialect, Effect, Endpoint, Event, ProtocolError, QueryMode, Refusal, Sending,
     Statement, Target,
@@ -420,13 +419,13 @@ impl<P: Dialect> Session<P> {
     }
 }
 
-impl Session<Postgres> {
-    /// COPY FROM STDIN: `fill` appends CopyData messages to the buffer until it returns false.
+impl<P: Dialect> Session<P> {
+    /// Sends the data of a load, as `sql` asks for it: `fill` writes them by `Conversation::data` until it returns false.
     pub fn copy_in(
         &mut self,
         doing: &str,
         sql: &str,
-        mut fill: impl FnMut(&mut Vec<u8>) -> Result<bool, LoadError>,
+        mut fill: impl FnMut(&mut P::Conversation<()>, &mut Vec<u8>) -> Result<bool, LoadError>,
     ) -> Result<(), LoadError> {
         self.query(sql)?;
         loop {
@@ -439,7 +438,7 @@ impl Session<Postgres> {
                     return Err(if self.cancelled.is_some() { LoadError::Interrupted } else { error });
                 }
                 Event::Synchronised(()) => {
-                    return Err(ProtocolError::Protocol("the server does not take COPY data".into()).into());
+                    return Err(ProtocolError::Protocol("the server does not take data".into()).into());
                 }
                 _ => {}
             }
@@ -449,13 +448,14 @@ impl Session<Postgres> {
         let mut broken = None;
         while more && broken.is_none() {
             out.clear();
-            match fill(&mut out) {
+            match fill(&mut self.conversation, &mut out) {
                 Ok(m) => more = m,
                 Err(e) => {
                     out.clear();
-                    self.conversation.refuse_data("stopped by the client", &mut out);
-                    self.send(&out)?;
-                    let _ = self.finish(doing);
+                    if self.conversation.refuse_data("stopped by the client", &mut out) {
+                        self.send(&out)?;
+                        let _ = self.finish(doing);
+                    }
                     return Err(e);
                 }
             }
@@ -472,10 +472,12 @@ impl Session<Postgres> {
         }
         out.clear();
         if broken.is_none() {
-            frontend::copy_done(&mut out);
+            self.conversation.end_data(&mut out);
             self.send(&out)?;
         } else {
-            self.conversation.refuse_data("the server has stopped taking data", &mut out);
+            if !self.conversation.refuse_data("the server has stopped taking data", &mut out) {
+                self.conversation.end_data(&mut out);
+            }
             let _ = self.send(&out);
         }
         let finished = self.finish(doing);

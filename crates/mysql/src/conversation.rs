@@ -98,6 +98,8 @@ pub struct Conversation<L> {
     sequence: u8,
     /// EOF packets end columns and rows.
     has_eof: bool,
+    /// The server may ask for data of a load.
+    offers_data: bool,
     in_block: bool,
     committed: bool,
     /// The request that was answered last, whose end is to be told.
@@ -125,6 +127,7 @@ impl<L> Default for Conversation<L> {
             stage: Stage::First,
             sequence: 0,
             has_eof: false,
+            offers_data: false,
             in_block: false,
             committed: false,
             ended: None,
@@ -361,6 +364,8 @@ impl<L: Copy> Conversation<L> {
                 let status = r.u16()?;
                 self.result(status, affected)
             }
+            // Of a load: what it is sent comes from memory, whatever file it names.
+            (0xfb, What::Query) if self.offers_data => Ok(Some(Event::CopyIn(head.label))),
             (0xfb, _) => Err(unexpected("a request for a file of this machine, which nobody offered")),
             (_, What::Query | What::Execute) => {
                 let columns = r.length()?;
@@ -439,8 +444,9 @@ impl<L: Copy + Send> pgdyno_protocol::Conversation<L> for Conversation<L> {
 
     fn start(config: Arc<Config>, attempt: Attempt, _: &mut Vec<u8>) -> Result<Self, ProtocolError> {
         // The server speaks first.
+        let offers_data = config.sends_data;
         let phase = Phase::Beginning(Box::new(Handshake::new(config, attempt)));
-        Ok(Conversation { phase, ..Conversation::default() })
+        Ok(Conversation { phase, offers_data, ..Conversation::default() })
     }
 
     fn read_notices(&mut self, _: bool) {
@@ -536,8 +542,17 @@ impl<L: Copy + Send> pgdyno_protocol::Conversation<L> for Conversation<L> {
         packet(out, 0, |o| o.push(command::QUIT));
     }
 
-    fn refuse_data(&mut self, _: &str, _: &mut Vec<u8>) {
-        // No request for data becomes an event.
+    #[inline]
+    fn data(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+        self.sequence = packet(out, self.sequence, write);
+    }
+
+    fn end_data(&mut self, out: &mut Vec<u8>) {
+        self.sequence = packet(out, self.sequence, |_| {});
+    }
+
+    fn refuse_data(&mut self, _: &str, _: &mut Vec<u8>) -> bool {
+        false
     }
 
     #[inline]

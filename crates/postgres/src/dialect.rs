@@ -114,8 +114,18 @@ impl<L: Copy + Send> pgdyno_protocol::Conversation<L> for Conversation<L> {
         frontend::terminate(out);
     }
 
-    fn refuse_data(&mut self, reason: &str, out: &mut Vec<u8>) {
+    #[inline]
+    fn data(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+        frontend::copy_data(out, write);
+    }
+
+    fn end_data(&mut self, out: &mut Vec<u8>) {
+        frontend::copy_done(out);
+    }
+
+    fn refuse_data(&mut self, reason: &str, out: &mut Vec<u8>) -> bool {
         self.refuse_copy(reason, out);
+        true
     }
 
     #[inline]

@@ -170,8 +170,13 @@ pub trait Conversation<L: Copy>: Default + Send {
     fn command(&mut self, label: L, sql: &str, out: &mut Vec<u8>);
     /// Writes the goodbye.
     fn goodbye(&mut self, out: &mut Vec<u8>);
-    /// Refuses the data that a statement wants the client to send.
-    fn refuse_data(&mut self, reason: &str, out: &mut Vec<u8>);
+    /// Writes data of a load, which `write` appends.
+    fn data(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>));
+    /// Writes the end of the data of a load.
+    fn end_data(&mut self, out: &mut Vec<u8>);
+    /// Refuses the data that a statement wants the client to send. False: the protocol has no way to, and only the end of
+    /// the connection makes the server forget what it was sent.
+    fn refuse_data(&mut self, reason: &str, out: &mut Vec<u8>) -> bool;
 
     /// Marks all requests so far as sent, at least in part: they may have reached the server.
     fn mark_sent(&mut self);

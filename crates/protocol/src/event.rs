@@ -20,7 +20,7 @@ pub enum Event<L> {
     Refused(Box<Refusal<L>>),
     /// A request, or a part of a pipeline, is answered to its end.
     Synchronised(L),
-    /// The server waits for COPY data: [`crate::frontend::copy_data`], or [`crate::Conversation::refuse_copy`].
+    /// The server waits for data: [`crate::Conversation::data`], or [`crate::Conversation::refuse_data`].
     CopyIn(L),
     /// The server sends COPY data, which is passed over.
     CopyOut(L),

@@ -1,7 +1,7 @@
 //! Datasets: what is in them, and the ways to load them.
 
-use crate::config::ConnConfig;
 use crate::errors;
+use crate::run::Server;
 use pgdyno_load::copy::{self, Step};
 use pgdyno_load::datasets::{feed::Feed, pk::Pk, tpcb::Tpcb};
 use pgdyno_load::heap::btree::{Entry, Key, Keys, Layout};
@@ -14,6 +14,8 @@ use pgdyno_load::rows::{Kind, Value};
 use pgdyno_load::size::PAGE;
 use pgdyno_load::statistics::{Sampled, Statistics};
 use pgdyno_load::{LoadError, binary};
+use pgdyno_mysql::MySql;
+use pgdyno_postgres::Postgres;
 use pgdyno_tpcc::Tpcc;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -226,7 +228,7 @@ impl Dataset {
     fn carry_out(
         &self,
         py: Python<'_>,
-        config: &ConnConfig,
+        config: Server<'_>,
         jobs: Vec<Vec<PyStep>>,
         watch: &Bound<'_, PyAny>,
         connections: usize,
@@ -243,10 +245,22 @@ impl Dataset {
             }
         }
         let timeout = Duration::from_secs_f64(connect_timeout_s.clamp(0.1, 86_400.0));
-        let (config, dataset) = (config.inner.clone(), self.inner.clone());
-        watched(py, watch, move |interrupt, sender| {
-            copy::carry_out(config, dataset.as_ref(), &jobs, &copy::Options { connections, timeout }, interrupt, sender)
-        })
+        let (dataset, options) = (self.inner.clone(), copy::Options { connections, timeout });
+        match config {
+            Server::Postgres(config) => {
+                let config = config.inner.clone();
+                watched(py, watch, move |interrupt, sender| {
+                    copy::carry_out::<Postgres>(config, dataset.as_ref(), &jobs, &options, interrupt, sender)
+                })
+            }
+            Server::MySql(config) => {
+                // The server may ask for the data of LOAD DATA LOCAL.
+                let config = pgdyno_mysql::Config { sends_data: true, ..config.inner.clone() };
+                watched(py, watch, move |interrupt, sender| {
+                    copy::carry_out::<MySql>(config, dataset.as_ref(), &jobs, &options, interrupt, sender)
+                })
+            }
+        }
     }
 
     /// Writes files: of each (table, part, path) all segments. Returns bytes and the files' paths. What `watch(bytes, rows)` raises

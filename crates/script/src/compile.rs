@@ -385,7 +385,10 @@ impl<'s> Compiler<'s> {
         let mut parameters: Vec<Slot> = Vec::new();
         let mut pieces = Vec::new();
         let mut plain = String::new();
-        for part in variables_in(&command.text, self.options.flavour) {
+        // pgbench's scripts end their transactions with END, which MySQL knows only within procedures.
+        let is_end = self.options.flavour == Flavour::MySql && command.text.trim().eq_ignore_ascii_case("end");
+        let sent = if is_end { "COMMIT" } else { command.text.as_str() };
+        for part in variables_in(sent, self.options.flavour) {
             match part {
                 Part::Text(text) => {
                     prepared.push_str(text);

@@ -527,6 +527,8 @@ fn mysql_quotes_and_placeholders() {
     assert_eq!(prepared.len(), 2, "{prepared:?}");
     assert!(prepared[0].ends_with("where a = ? and b = ?;"), "{prepared:?}");
     assert!(prepared[1].starts_with("select 2"), "{prepared:?}");
+    let program = compiled("begin;\nselect 1;\nEnd;\n", &[], options).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(program.statements[2].prepared, "COMMIT;");
     // PostgreSQL's dollar quotes are nothing there.
     let program = compiled("select '$a$';\nselect 1;\n", &[], options).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(program.statements.len(), 2);

@@ -11,11 +11,13 @@ import psycopg
 
 from pgdyno.cluster import administration
 from pgdyno.cluster.embedded import EmbeddedCluster
-from pgdyno.cluster.target import Target
 from pgdyno.collect import activity
 from pgdyno.errors import LocalError, RefusedError, TargetError, msg, reason
+from pgdyno.load import mysql
+from pgdyno.load.dataset import Dataset
 from pgdyno.load.units import pg_size
 from pgdyno.message import Name, Text, listed, message
+from pgdyno.mysql.target import MySqlTarget
 from pgdyno.run import dataset
 from pgdyno.run.products import PATIENCE_S, product_of
 from pgdyno.run.site import Site
@@ -58,7 +60,9 @@ class BetweenTrials:
                 site.claim.renew()
             if site.lock is not None:
                 site.lock.renew()
-            if not isinstance(site.target, Target):
+            if isinstance(site.target, MySqlTarget):
+                if isinstance(site.dataset, Dataset):
+                    mysql.refresh(site.target, site.dataset)
                 time.sleep(between.pause_s)
                 return product_of(site.target).counters(site.target, record)
             with administration.connect(site.postgresql) as conn:

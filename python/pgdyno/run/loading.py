@@ -14,15 +14,17 @@ import psycopg
 from pgdyno.cluster import administration, binaries, datadir
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.held import HeldCluster
-from pgdyno.cluster.target import Target
+from pgdyno.collect import host
 from pgdyno.errors import SpecError, msg
 from pgdyno.format import one_line
-from pgdyno.load import functions, loader
+from pgdyno.load import functions, loader, mysql
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.own import dataset as own
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.result import Loaded
 from pgdyno.message import Name, message
+from pgdyno.mysql.session import Session
+from pgdyno.mysql.target import MySqlTarget
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run import dataset
 from pgdyno.run.dataset import AnyDataset
@@ -46,9 +48,8 @@ class SiteLoader:
 
     def load(self, site: Site, sites: Sequence[Site]) -> None:
         """Load the dataset of one of the sites unless it exists, and prepare what it requires in addition."""
-        if not isinstance(site.target, Target):
-            # Nothing is loaded there: `DatasetSizes.survey` has refused what would have to be.
-            site.loaded = site.loaded or {"name": site.dataset.name, "loaded": False}
+        if isinstance(site.target, MySqlTarget):
+            self._load_into_mysql(site, site.target)
             return
         # A cluster that stays may be changed by anybody in the moments in which it is stopped.
         alone = sum(s.database == site.database for s in sites) == 1
@@ -65,6 +66,24 @@ class SiteLoader:
             self._load(site, self._may_replace(site, created=created), on_devices)
         finally:
             self.stream.remove(on_devices)
+
+    def _load_into_mysql(self, site: Site, target: MySqlTarget) -> None:
+        """Make the dataset on a server of MySQL or MariaDB, unless it exists."""
+        if site.loaded:
+            return
+        done = None
+        if isinstance(site.dataset, Dataset) and not mysql.holds(target, site.dataset):
+            done = mysql.make(
+                target,
+                site.dataset,
+                connections=host.cores(),
+                connect_timeout_s=self.experiment.run.connect_timeout_s,
+                stream=self.stream,
+            )
+        site.loaded = _facts(site.dataset, done)
+        with Session(target) as session:
+            for statement in self.experiment.all_datasets[site.place.dataset].setup:
+                session.rows(statement)
 
     def _load(self, site: Site, may_replace: bool, on_devices: PhasesOnDevices | None = None) -> None:
         done = self._make(site, may_replace)

@@ -16,7 +16,7 @@ from pgdyno.cluster.borrowed import BorrowedCluster
 from pgdyno.cluster.target import Target
 from pgdyno.collect import host
 from pgdyno.errors import RefusedError, msg
-from pgdyno.load import find
+from pgdyno.load import find, mysql
 from pgdyno.load.dataset import KINDS, kind_named
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.message import Text
@@ -109,7 +109,7 @@ class DatasetSizes:
         for place in dict.fromkeys(c.place for c in self._configurations):
             target = self._addresses.resolve(place.target)
             if isinstance(target, MySqlTarget):
-                _refuse_dataset(target, self.dataset_of(place, folder=None))
+                _look(target, self.dataset_of(place, folder=None), replace=self.options.replace)
             elif target is not None:
                 options = self.options
                 with administration.connect(target) as conn:
@@ -176,12 +176,17 @@ class DatasetSizes:
         return found
 
 
-def _refuse_dataset(target: MySqlTarget, wanted: AnyDataset) -> None:
-    """Raise RefusedError for a dataset that pgdyno cannot make on another product's server."""
-    if not isinstance(wanted, OwnDataset) or wanted.kind != "none" or wanted.adopted:
-        raise RefusedError(
-            msg("error-no-loading-into-mysql", kind=wanted.kind, where=target.where), msg("remedy-kind-none-of-mysql")
-        )
+def _look(target: MySqlTarget, wanted: AnyDataset, *, replace: bool) -> None:
+    """Raise RefusedError for a dataset that cannot be made there, or in whose place other tables stand."""
+    if isinstance(wanted, OwnDataset):
+        if wanted.kind != "none" or wanted.adopted:
+            raise RefusedError(
+                msg("error-no-loading-into-mysql", kind=wanted.kind, where=target.where),
+                msg("remedy-kind-none-of-mysql"),
+            )
+        return
+    mysql.refuse_unfit(target, wanted)
+    mysql.look(target, wanted, replace=replace)
 
 
 def _size_there(conn: psycopg.Connection[tuple[Any, ...]], definition: spec.Dataset) -> int | None:
