@@ -13,11 +13,12 @@ import pytest
 from pgdyno import _core, engine
 from pgdyno.cluster import administration
 from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.cluster.settings import Setting
 from pgdyno.errors import RefusedError, TargetError
 from pgdyno.load import loader
 from pgdyno.load import mysql as loading
 from pgdyno.load.dataset import Dataset
-from pgdyno.mysql.session import MySqlClaim
+from pgdyno.mysql.session import MySqlClaim, read_only
 from pgdyno.stream.stream import RunStream
 
 from tests.support.cli import pgdyno
@@ -256,7 +257,7 @@ def test_a_dataset_is_the_same_as_on_postgresql(server: MariaDb, kind: str, size
     dataset = Dataset(kind, size, **({"index": "none"} if kind == "feed" else {}))
     done = loading.make(server.target(), dataset, connections=2, connect_timeout_s=10, stream=RunStream())
     assert loading.holds(server.target(), dataset) and done.rows == dataset.rows
-    with EmbeddedCluster([]) as cluster:
+    with EmbeddedCluster([Setting("listen_addresses", "", "private-socket")]) as cluster:
         loader.into_server(cluster, dataset, force=False, replace=False, stream=RunStream())
         with administration.connect(cluster.target) as conn:
             conn.execute("set timezone to 'UTC'")
@@ -273,6 +274,12 @@ def test_a_dataset_is_the_same_as_on_postgresql(server: MariaDb, kind: str, size
     with pytest.raises(RefusedError):
         loading.look(server.target(), other, replace=False)
     loading.look(server.target(), other, replace=True)
+
+
+def test_a_read_only_workload_cannot_write(server: MariaDb) -> None:
+    config = read_only(server.target()).core_config()
+    assert _measured(_ran(server, _SELECT, config=config, transactions=2)).committed == 4
+    assert _measured(_ran(server, _UPDATE, config=config, clients=1, transactions=1)).failed == {"25006": 1}
 
 
 def test_tables_of_somebody_else_stay(server: MariaDb) -> None:
@@ -326,3 +333,15 @@ def test_what_cannot_be_done_there_is_refused(server: MariaDb, tmp_path: Path) -
     done = pgdyno("run", file, "--target", server.url.replace("/bench", "/nope"), "--runs", tmp_path)
     assert tells(done.err, "remedy-server-mysql-rights") and done.code != 0
     assert list(tmp_path.glob("*/manifest.json")) == []
+
+
+def test_a_history_that_is_not_ours_is_not_emptied(server: MariaDb) -> None:
+    dataset = Dataset("tpcb", 1)
+    with server.session() as s:
+        s.rows("create or replace table pgbench_history (a int)")
+        s.rows("insert into pgbench_history values (1)")
+    with pytest.raises(RefusedError):
+        loading.refresh(server.target(), dataset)
+    with server.session() as s:
+        assert s.value("select a from pgbench_history") == "1"
+        s.rows("drop table pgbench_history")

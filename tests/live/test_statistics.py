@@ -7,6 +7,7 @@ from typing import Any
 import psycopg
 import pytest
 from pgdyno.cluster.embedded import EmbeddedCluster
+from pgdyno.cluster.settings import Setting
 from pgdyno.load import loader
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.direct import Direct
@@ -128,7 +129,7 @@ def test_what_cannot_be_sampled_is_analyzed(monkeypatch: pytest.MonkeyPatch) -> 
         raise MemoryError
 
     monkeypatch.setattr(Direct, "_statistics", fails)
-    with EmbeddedCluster([]) as cluster:
+    with EmbeddedCluster([Setting("listen_addresses", "", "private-socket")]) as cluster:
         loader.into_server(cluster, Dataset("pk", 1_000), force=False, replace=False, stream=RunStream())
         with psycopg.connect(cluster.target.conninfo) as after:
             assert analyzed(after) == {"pk"}

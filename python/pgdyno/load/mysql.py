@@ -31,7 +31,11 @@ _TYPES = {
     "timestamptz": "timestamp(6) null",
 }
 #: Of sessions that load.
-_BEGIN = "set session unique_checks = 0, foreign_key_checks = 0, time_zone = '+00:00', sql_mode = ''"
+_BEGIN = (
+    "set session foreign_key_checks = 0, time_zone = '+00:00', sql_mode = ''",
+    # Sessions that fill neighbouring ranges would wait for each other's gaps, and deadlock.
+    "set session transaction isolation level read committed",
+)
 
 
 def refuse_unfit(target: MySqlTarget, dataset: Dataset) -> None:
@@ -78,9 +82,11 @@ def holds(target: MySqlTarget, dataset: Dataset) -> bool:
 
 
 def refresh(target: MySqlTarget, dataset: Dataset) -> None:
-    """Empty pgbench's history, so that trials begin alike. Raise TargetError."""
+    """Empty pgbench's history, so that trials begin alike. Raise TargetError, and RefusedError if it is not ours."""
     if dataset.kind == "tpcb":
         with Session(target) as session:
+            if not _marks(session, dataset).get("pgbench_history", "").startswith(MARK):
+                raise RefusedError(msg("error-pgbench-history-another-table-now"), msg("remedy-who-else-at-work-this"))
             session.rows("truncate table pgbench_history")
 
 
@@ -178,7 +184,7 @@ def _jobs(dataset: Dataset) -> list[Sequence[str | tuple[str, int, int, int]]]:
             f" fields terminated by '\\t' escaped by '\\\\' lines terminated by '\\n' ({columns})"
         )
         for first in range(table.first, table.end, _ROWS):
-            jobs.append([_BEGIN, (sql, number, first, min(first + _ROWS, table.end))])
+            jobs.append([*_BEGIN, (sql, number, first, min(first + _ROWS, table.end))])
     return jobs
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pgdyno import _core
 from pgdyno.errors import RefusedError, TargetError, msg
@@ -52,6 +53,15 @@ class Session:
         """Return the first value of a query, or None if there is none. Raise TargetError."""
         rows = self.rows(sql)
         return rows[0][0] if rows else None
+
+
+def read_only(target: MySqlTarget) -> MySqlTarget:
+    """Return a target whose sessions cannot write. Raise TargetError."""
+    names = ("transaction_read_only", "tx_read_only")
+    with Session(target) as session:
+        # MariaDB has the first name since 11.1 alone.
+        found = session.rows(f"show variables where variable_name in ({', '.join(map(literal, names))})")
+    return replace(target, settings={**target.settings, str(found[0][0]): "1"})
 
 
 def literal(text: str) -> str:

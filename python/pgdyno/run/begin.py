@@ -9,6 +9,7 @@ from pgdyno.dbms import Database
 from pgdyno.errors import ClusterError, msg
 from pgdyno.message import listed
 from pgdyno.model import Caveat, EventKind
+from pgdyno.mysql.session import read_only
 from pgdyno.mysql.target import MySqlTarget
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.between import BetweenTrials
@@ -119,7 +120,7 @@ class TrialStarter:
         if not self.experiment.workloads[workload].read_only:
             return site.target
         if isinstance(site.target, MySqlTarget):
-            return replace(site.target, settings={**site.target.settings, "transaction_read_only": "1"})
+            return read_only(site.target)
         given = site.target.options.get("options", "")
         option = f"{given} -c default_transaction_read_only=on".strip()
         return replace(site.postgresql, options={**site.target.options, "options": option})
