@@ -129,6 +129,8 @@ def _print_action(a: Action, out: Console, say: Callable[[Text | Message | Name]
 
 def _nothing(run: RunAnalysis, group: Group, looked_for: int) -> Message:
     """Return why there is no finding, of `looked_for` causes."""
+    if product := run.data.manifest.server.product:
+        return message("explain-other-product", product=Name(product))
     if not run.observed(group.trials).has("waits"):
         return message("explain-not-collected")
     return message("explain-nothing", n=looked_for)

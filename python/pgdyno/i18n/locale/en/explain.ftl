@@ -14,6 +14,7 @@ explain-time-part = { $state } { $share }
 explain-changed = Changed during its trials: { $changes }
 explain-changed-more = { $n } more
 explain-not-collected = Nothing was collected during its trials: an older version, run.collect = [], or the server refused. events.jsonl of a trial lists what could not be recorded.
+explain-other-product = Waits and statements within { $product } are not sampled. Client, network, machine and stalls were judged, and none of them stands out.
 explain-more = { $shown } of { $all } configurations are shown; for all of them: { $command }
 dip = Dip of trial { $trial }, { $begin } to { $end } s: throughput { $loss } lower; { $why }
 dip-unexplained = no observed cause

@@ -14,6 +14,7 @@ explain-time-part = { $state } { $share }
 explain-changed = 试验期间的变化：{ $changes }
 explain-changed-more = 另有 { $n } 项
 explain-not-collected = 其试验期间没有采集：旧版本，run.collect = []，或服务器拒绝。试验的 events.jsonl 列出未能记录的内容。
+explain-other-product = 不采样 { $product } 内部的等待和语句。已判断客户端、网络、机器和停顿，均不突出。
 explain-more = 显示 { $all } 个配置中的 { $shown } 个；全部显示：{ $command }
 dip = 试验 { $trial } 的吞吐下降，{ $begin } 至 { $end } 秒：吞吐低 { $loss }；{ $why }
 dip-unexplained = 未见原因
