@@ -85,6 +85,7 @@ bench: $(STAMP) ## Side-by-side measurements with pgbench and with a bare loop; 
 	$(BIN)/python benches/tpcc.py
 	$(BIN)/python benches/drilling.py
 	$(BIN)/python benches/relay.py
+	$(BIN)/python benches/mysql.py
 	$(BIN)/python benches/intervals.py
 	$(BIN)/python benches/judging.py
 	$(BIN)/python benches/simulated.py

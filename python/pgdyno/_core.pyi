@@ -77,6 +77,7 @@ class MySqlConfig:
         program: str = "pgdyno",
         settings: dict[str, str] | None = None,
         ask_public_key: bool = False,
+        clear_password: bool = False,
     ) -> None: ...
     @property
     def endpoint(self) -> str: ...
@@ -85,11 +86,11 @@ class MySqlSession:
     """Session of administration on MySQL or MariaDB. Raise CoreError, ConnectError."""
 
     def __init__(self, config: MySqlConfig, timeout_s: float = 10.0) -> None: ...
-    def query(self, sql: str) -> tuple[list[str], list[list[str | None]]]:
-        """Return the names of the columns and the rows; values as text."""
+    def query(self, sql: str, patience_s: float = 3600.0) -> tuple[list[str], list[list[str | None]]]:
+        """Return the names of the columns and the rows; values as text.
 
-    def cancel(self) -> None:
-        """Make the statement that another thread waits for fail."""
+        What takes longer than `patience_s`, or until a signal, is cancelled, and the session is over.
+        """
 
     def close(self) -> None:
         """End the session; a second call does nothing."""

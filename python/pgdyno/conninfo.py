@@ -57,7 +57,8 @@ def holds_secret(text: str) -> bool:
     A string that cannot be parsed may contain one.
     """
     if text.partition("://")[0].lower() in ("mysql", "mariadb"):
-        return re.match(r"\w+://[^/@]*:[^/@]*@", text) is not None
+        # A slash in a password should be written %2F, and may not be.
+        return re.match(r"\w+://[^:@/]*:.*@", text) is not None
     try:
         given = libpq.parse(text)
     except libpq.LibpqError:

@@ -18,7 +18,7 @@ from pgdyno.errors import RefusedError, TargetError
 from pgdyno.load import loader
 from pgdyno.load import mysql as loading
 from pgdyno.load.dataset import Dataset
-from pgdyno.mysql.session import MySqlClaim, read_only
+from pgdyno.mysql.session import MySqlClaim, Session, read_only
 from pgdyno.stream.stream import RunStream
 
 from tests.support.cli import pgdyno
@@ -115,6 +115,7 @@ def test_accounts_prove_their_passwords(
     assert found.value.sqlstate == "28000"
 
 
+@pytest.mark.slow
 def test_another_certificate_is_refused(server: MariaDb, tmp_path: Path) -> None:
     with MariaDb() as other:
         config = _core.MySqlConfig(
@@ -188,6 +189,7 @@ def test_a_statement_under_way_is_cancelled_at_the_end(server: MariaDb) -> None:
         assert s.value(sleeping) == "0"
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_is_reached_again() -> None:
     with MariaDb() as own:
         with own.session() as s:
@@ -211,6 +213,41 @@ def test_two_of_us_do_not_meet(server: MariaDb) -> None:
     with MySqlClaim(server.target(), force=False), pytest.raises(RefusedError) as found:
         MySqlClaim(server.target(), force=False)
     assert found.value.exit_code
+
+
+def test_who_else_is_at_work_is_seen(server: MariaDb) -> None:
+    with server.session() as s:
+        s.rows("select 1")
+        with pytest.raises(RefusedError) as found:
+            MySqlClaim(server.target(), force=False)
+        assert tells(found.value.text(), "error-use-other-session-s-were")
+        MySqlClaim(server.target(), force=True).conn.close()
+    # An account that sees no other session cannot say that there is none.
+    with pytest.raises(RefusedError) as found:
+        MySqlClaim(server.target(user="n", password="p'w"), force=False)
+    assert tells(found.value.text(), "error-mysql-sessions-hidden")
+    MySqlClaim(server.target(user="n", password="p'w"), force=True).conn.close()
+
+
+def test_a_question_without_an_answer_ends(server: MariaDb) -> None:
+    with Session(server.target(), patience_s=0.5) as s, pytest.raises(TargetError):
+        s.rows("select sleep(30)")
+    with server.session() as s:
+        sleeping = "select count(*) from information_schema.processlist where info like 'select sleep%'"
+        assert s.value(sleeping) == "0"
+
+
+def test_a_variable_within_quotes_has_a_place(server: MariaDb) -> None:
+    script = "\\set a 1\nselect 1 from t where v = ':a' and id = :a;\n"
+    result = _ran(server, script, clients=1, transactions=1)
+    assert result.error is not None and "script:2:1" in result.error and "within quotes" in result.error
+    assert _measured(_ran(server, script, clients=1, transactions=1, protocol="simple")).committed == 1
+
+
+def test_a_wrong_password_is_said_once(server: MariaDb) -> None:
+    config = _core.MySqlConfig(host="localhost", port=server.port, user="n", database="bench", password="x")
+    with pytest.raises(_core.ConnectError, match="Access denied"):
+        _ran(server, _SELECT, config=config, transactions=1)
 
 
 _FILE = """
@@ -245,6 +282,7 @@ def test_a_whole_run(server: MariaDb, tmp_path: Path) -> None:
     assert tells(pgdyno("explain", run).out, "explain-other-product")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "size", "table", "sums"),
     [
@@ -311,6 +349,7 @@ def test_a_load_that_fails_leaves_nothing(server: MariaDb) -> None:
         assert s.rows("show tables like 'pk'") == []
 
 
+@pytest.mark.slow
 def test_pgbench_and_the_shipped_experiments_run(server: MariaDb, tmp_path: Path) -> None:
     short = ("--duration", "1", "--warmup", "0.2", "--repetitions", "1", "--clients", "2", "--scale", "1")
     with server.session() as s:

@@ -122,6 +122,8 @@ pub struct Session<P: Dialect> {
     interrupt: Arc<AtomicBool>,
     /// Time at which the current command was cancelled.
     cancelled: Option<Instant>,
+    /// It ends without a goodbye: the server waits for data, and would take it for them.
+    is_cut: bool,
 }
 
 impl<P: Dialect> Session<P> {
@@ -200,6 +202,7 @@ impl<P: Dialect> Session<P> {
                     encrypted: info.encrypted,
                     interrupt: interrupt.clone(),
                     cancelled: None,
+                    is_cut: false,
                 });
             }
         }
@@ -331,7 +334,10 @@ impl<P: Dialect> Session<P> {
                 Event::Synchronised(()) => break,
                 Event::CopyIn(()) => {
                     let mut out = Vec::new();
-                    self.conversation.refuse_data("no data is copied here", &mut out);
+                    if !self.conversation.refuse_data("no data is copied here", &mut out) {
+                        self.is_cut = true;
+                        return Err(ProtocolError::Protocol("the server waits for data here".into()).into());
+                    }
                     self.send(&out)?;
                 }
                 _ => {}
@@ -455,6 +461,8 @@ impl<P: Dialect> Session<P> {
                     if self.conversation.refuse_data("stopped by the client", &mut out) {
                         self.send(&out)?;
                         let _ = self.finish(doing);
+                    } else {
+                        self.is_cut = true;
                     }
                     return Err(e);
                 }
@@ -475,12 +483,13 @@ impl<P: Dialect> Session<P> {
             self.conversation.end_data(&mut out);
             self.send(&out)?;
         } else {
-            if !self.conversation.refuse_data("the server has stopped taking data", &mut out) {
-                self.conversation.end_data(&mut out);
+            self.is_cut = !self.conversation.refuse_data("the server has stopped taking data", &mut out);
+            if !self.is_cut {
+                let _ = self.send(&out);
             }
-            let _ = self.send(&out);
         }
-        let finished = self.finish(doing);
+        let lost = || LoadError::Wire("the connection was given up".into());
+        let finished = if self.is_cut { Err(lost()) } else { self.finish(doing) };
         match broken {
             None => finished,
             // The server's own words say most; else what is said at the end, and why sending failed.
@@ -505,6 +514,9 @@ fn is_timeout(e: &std::io::Error) -> bool {
 
 impl<P: Dialect> Drop for Session<P> {
     fn drop(&mut self) {
+        if self.is_cut {
+            return;
+        }
         let (mut out, mut wire) = (Vec::new(), Vec::new());
         self.conversation.goodbye(&mut out);
         // Once: a server that reads no more, and will not fall silent, would keep us for ever.

@@ -49,7 +49,8 @@ impl Plugin {
             Plugin::Socket => Ok(Vec::new()),
             Plugin::Clear if private => Ok([password, &[0]].concat()),
             Plugin::Clear => Err(ProtocolError::Auth(
-                "the server asks for the password in the clear; pgdyno sends it only over TLS or a socket (sslmode=require)"
+                "the server asks for the password in the clear; pgdyno sends it only over a socket or TLS that verifies the \
+                 server (ssl-mode=VERIFY_CA), or with enable-cleartext-plugin=1 over any TLS"
                     .into(),
             )),
             Plugin::Ed25519 => ed25519(password, challenge),

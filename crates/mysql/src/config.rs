@@ -25,6 +25,8 @@ pub struct Config {
     pub endpoint: Endpoint,
     /// Without TLS, the server's public key is taken from the server itself (`--get-server-public-key`).
     pub ask_public_key: bool,
+    /// Over TLS that does not verify the server, the password may be sent as it is (`--enable-cleartext-plugin`).
+    pub clear_password: bool,
     /// LOAD DATA LOCAL may send data.
     pub sends_data: bool,
 }
@@ -54,6 +56,7 @@ impl Config {
             tls: None,
             endpoint,
             ask_public_key: false,
+            clear_password: false,
             sends_data: false,
         }
     }
@@ -70,7 +73,12 @@ impl Target for Config {
     }
 
     fn attempts(&self) -> &'static [Attempt] {
-        Attempt::of(&self.endpoint, self.ssl_mode)
+        // The greeting tells whether the server has TLS: no second attempt is needed, and a refusal is final.
+        match self.ssl_mode {
+            SslMode::Disable => &[Attempt::Clear],
+            _ if self.is_local() => &[Attempt::Clear],
+            _ => &[Attempt::Encrypted],
+        }
     }
 
     fn wants_writes(&self) -> bool {

@@ -19,7 +19,7 @@ use crate::values::{self, Column};
 use pgdyno_protocol::tls::Link;
 use pgdyno_protocol::{
     Attempt, CommandTag, DataRow, Effect, Event, Fate, Given, Lexicon, ProtocolError, QueryMode, Refusal, Sending,
-    Statement, TransactionStatus,
+    ServerError, SqlState, Statement, TransactionStatus,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -65,7 +65,23 @@ struct Asked<L> {
     sequence: u8,
     /// Results so far.
     results: u32,
+    /// It counts rows: an answer of 0 found none.
+    counts: bool,
     is_sent: bool,
+}
+
+/// Returns true for statements that change rows.
+#[inline]
+fn counts_rows(sql: &str) -> bool {
+    let word: Vec<u8> = sql.trim_start().bytes().take(3).map(|b| b.to_ascii_lowercase()).collect();
+    matches!(word.as_slice(), b"ins" | b"upd" | b"del" | b"rep")
+}
+
+/// Returns true for statements that MySQL does not prepare; what begins or ends a transaction is known by its effect.
+#[inline]
+fn goes_as_text(sql: &str) -> bool {
+    let word = sql.trim_start().split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or_default();
+    ["savepoint", "release", "use", "xa", "handler", "lock", "unlock"].iter().any(|w| word.eq_ignore_ascii_case(w))
 }
 
 /// Part of the answer at hand that is awaited.
@@ -114,6 +130,8 @@ pub struct Conversation<L> {
     waiting: VecDeque<Vec<u8>>,
     /// Number of the statement that is being prepared.
     preparing: u32,
+    /// Its parameters, if the server finds others than the script has.
+    mismatch: Option<u16>,
 }
 
 impl<L> Default for Conversation<L> {
@@ -137,6 +155,7 @@ impl<L> Default for Conversation<L> {
             statements: Vec::new(),
             waiting: VecDeque::new(),
             preparing: 0,
+            mismatch: None,
         }
     }
 }
@@ -155,12 +174,13 @@ impl<L: Copy> Conversation<L> {
     }
 
     /// Writes a text that is carried out.
+    #[allow(clippy::too_many_arguments)]
     fn query(
         &mut self,
         label: L,
         end: L,
         effect: Effect,
-        reads: bool,
+        (reads, counts): (bool, bool),
         out: &mut Vec<u8>,
         write: impl FnOnce(&mut Vec<u8>),
     ) {
@@ -178,6 +198,7 @@ impl<L: Copy> Conversation<L> {
             reads,
             sequence,
             results: 0,
+            counts,
             is_sent: false,
         });
     }
@@ -210,6 +231,7 @@ impl<L: Copy> Conversation<L> {
             reads: s.reads,
             sequence,
             results: 0,
+            counts: counts_rows(s.text),
             is_sent: false,
         });
     }
@@ -220,25 +242,25 @@ impl<L: Copy> Conversation<L> {
         if let Some(done) = self.asked.pop_front() {
             self.ended = Some(done.end);
         }
-        if let Some(next) = self.asked.front() {
-            self.sequence = next.sequence;
-        }
+        // What a server says without being asked begins to count anew.
+        self.sequence = self.asked.front().map_or(0, |next| next.sequence);
     }
 
     /// Takes the status that stands at the end of a result, and tells of the result.
-    fn result(&mut self, status: u16, affected: u64) -> Result<Option<Event<L>>, ProtocolError> {
+    fn result(&mut self, status: u16, found_nothing: bool) -> Result<Option<Event<L>>, ProtocolError> {
         let Some(head) = self.asked.front_mut() else { return Err(unexpected("a result where nothing was asked")) };
         let before = self.in_block;
         let more = status & MORE_RESULTS != 0;
         self.in_block = status & IN_TRANSACTION != 0;
         head.results += 1;
         let (label, effect) = (head.label, head.effect);
-        // An answer without more to come, outside a block: what it did is committed.
-        let commits = !more && !self.in_block && effect.may_commit(before);
+        // Outside a block each statement of a text commits by itself; COMMIT AND CHAIN stays in one.
+        let is_ping = head.what == What::Ping;
+        let commits = !is_ping && effect.may_commit(before) && (!self.in_block || effect.leaves_open(before));
         self.committed |= commits;
         let tag = match () {
             () if before && commits => CommandTag::Commit,
-            () if affected == 0 && effect == Effect::STATEMENT => CommandTag::Nothing,
+            () if found_nothing => CommandTag::Nothing,
             () => CommandTag::Other,
         };
         self.stage = Stage::First;
@@ -263,6 +285,10 @@ impl<L: Copy> Conversation<L> {
         let (label, results, what) = (head.label, head.results, head.what);
         if matches!(what, What::Prepare { execute: true }) {
             self.waiting.pop_front();
+        }
+        // DDL has committed what was open before it failed.
+        if head.effect.commits_first() && self.in_block && !matches!(what, What::Prepare { .. }) {
+            (self.in_block, self.committed) = (false, true);
         }
         // A session that is ended within a statement does not tell what became of it: it stays without an answer.
         if !fatal {
@@ -317,8 +343,8 @@ impl<L: Copy> Conversation<L> {
                     r.length()?;
                     r.u16()?
                 };
-                let rows = self.rows;
-                self.result(status, rows)
+                let found_nothing = self.rows == 0;
+                self.result(status, found_nothing)
             }
             Stage::Rows => {
                 self.rows += 1;
@@ -348,12 +374,7 @@ impl<L: Copy> Conversation<L> {
                 r.u8()?;
                 self.preparing = r.u32()?;
                 let (columns, parameters) = (r.u16()?, r.u16()?);
-                if usize::from(parameters) != head.parameters {
-                    return Err(ProtocolError::Protocol(format!(
-                        "the server finds {parameters} parameters in a statement of {}",
-                        head.parameters
-                    )));
-                }
+                self.mismatch = (usize::from(parameters) != head.parameters).then_some(parameters);
                 let with_eof = |n: u16| u64::from(n) + u64::from(self.has_eof && n > 0);
                 self.definitions_left(head, with_eof(parameters), with_eof(columns), reply)
             }
@@ -362,7 +383,7 @@ impl<L: Copy> Conversation<L> {
                 let affected = r.length()?;
                 r.length()?;
                 let status = r.u16()?;
-                self.result(status, affected)
+                self.result(status, affected == 0 && head.counts)
             }
             // Of a load: what it is sent comes from memory, whatever file it names.
             (0xfb, What::Query) if self.offers_data => Ok(Some(Event::CopyIn(head.label))),
@@ -395,6 +416,25 @@ impl<L: Copy> Conversation<L> {
         }
     }
 
+    /// A variable within quotes is no parameter, and a question mark of the script's own is one.
+    fn mismatched(&mut self, head: Asked<L>, parameters: u16) -> Event<L> {
+        if matches!(head.what, What::Prepare { execute: true }) {
+            self.waiting.pop_front();
+        }
+        self.end();
+        let error = ServerError {
+            severity: "ERROR".into(),
+            code: Some(SqlState::parse("42000")),
+            message: format!(
+                "the server finds {parameters} parameters where the script has {}: a variable within quotes, or a \
+                 question mark? The simple protocol takes both",
+                head.parameters
+            ),
+            ..ServerError::default()
+        };
+        Event::Refused(Box::new(Refusal { label: Some(head.label), error, query: 0, fatal: false }))
+    }
+
     /// Descriptions of parameters and columns are to come, or none any more: the statement is prepared.
     fn definitions_left(
         &mut self,
@@ -408,6 +448,9 @@ impl<L: Copy> Conversation<L> {
             return Ok(None);
         }
         self.stage = Stage::First;
+        if let Some(parameters) = self.mismatch.take() {
+            return Ok(Some(self.mismatched(head, parameters)));
+        }
         if self.statements.len() <= head.slot {
             self.statements.resize(head.slot + 1, None);
         }
@@ -487,9 +530,10 @@ impl<L: Copy + Send> pgdyno_protocol::Conversation<L> for Conversation<L> {
         whole: impl FnOnce(&mut Vec<u8>),
         mut value: impl FnMut(usize, &mut Vec<u8>) -> Given,
     ) {
-        let plain_text = s.parameters == 0 && s.effect != Effect::STATEMENT;
+        let plain_text = s.parameters == 0 && (s.effect != Effect::STATEMENT || goes_as_text(s.text));
         if sending.mode == QueryMode::Simple || plain_text {
-            return self.query(sending.result, sending.end, s.effect, s.reads, out, whole);
+            let reads = (s.reads, counts_rows(s.text));
+            return self.query(sending.result, sending.end, s.effect, reads, out, whole);
         }
         let number = self.number_of(s.slot).filter(|_| !sending.prepare);
         let Some(number) = number else {
@@ -509,6 +553,7 @@ impl<L: Copy + Send> pgdyno_protocol::Conversation<L> for Conversation<L> {
             reads: s.reads,
             sequence,
             results: 0,
+            counts: counts_rows(s.text),
             is_sent: false,
         });
     }
@@ -529,13 +574,14 @@ impl<L: Copy + Send> pgdyno_protocol::Conversation<L> for Conversation<L> {
             reads: false,
             sequence,
             results: 0,
+            counts: false,
             is_sent: false,
         });
     }
 
     fn command(&mut self, label: L, sql: &str, out: &mut Vec<u8>) {
         let effect = Effect::read(sql, &Lexicon::MYSQL);
-        self.query(label, label, effect, false, out, |o| o.extend_from_slice(sql.as_bytes()));
+        self.query(label, label, effect, (false, false), out, |o| o.extend_from_slice(sql.as_bytes()));
     }
 
     fn goodbye(&mut self, out: &mut Vec<u8>) {
@@ -544,7 +590,14 @@ impl<L: Copy + Send> pgdyno_protocol::Conversation<L> for Conversation<L> {
 
     #[inline]
     fn data(&mut self, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
-        self.sequence = packet(out, self.sequence, write);
+        let start = out.len();
+        let next = packet(out, self.sequence, write);
+        if out.len() == start + 4 {
+            // An empty packet is the end.
+            out.truncate(start);
+        } else {
+            self.sequence = next;
+        }
     }
 
     fn end_data(&mut self, out: &mut Vec<u8>) {

@@ -15,7 +15,7 @@ pub(crate) struct Numbered {
 impl Numbered {
     /// Returns true if the server ends the session behind this error: shutdown, KILL, idle for too long, a lost link.
     pub fn ends_session(&self) -> bool {
-        matches!(self.number, 1053 | 1158..=1161 | 1184 | 1927 | 3169 | 4031)
+        matches!(self.number, 1053 | 1153 | 1156 | 1158..=1161 | 1184 | 1927 | 3169 | 4031)
     }
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn read(payload: &[u8]) -> Result<Numbered, ProtocolError> {
     }
     // HY000 stands for "any other error": the number says which.
     if code == "HY000" {
-        code = format!("M{number:04}");
+        code = if number < 10_000 { format!("M{number:04}") } else { number.to_string() };
     }
     let text = r.rest();
     let message = String::from_utf8_lossy(&text[..text.len().min(LONGEST)]).into_owned();

@@ -271,7 +271,11 @@ impl Handshake {
             // Its challenge may end in a zero of its own.
             self.challenge = r.rest()[..r.rest().len().min(32)].to_vec();
         }
-        let proof = self.plugin.answer(self.password(), &self.challenge, self.is_private(link))?;
+        let is_private = match self.plugin {
+            Plugin::Clear => self.may_be_clear(link),
+            _ => self.is_private(link),
+        };
+        let proof = self.plugin.answer(self.password(), &self.challenge, is_private)?;
         self.send(link, out, |o| o.extend_from_slice(&proof))
     }
 
@@ -305,6 +309,12 @@ impl Handshake {
 
     fn password(&self) -> &[u8] {
         self.config.password.as_deref().unwrap_or_default().as_bytes()
+    }
+
+    /// The password may be sent as it is to whoever asks for it.
+    fn may_be_clear(&self, link: &Link) -> bool {
+        let verifies = matches!(self.config.ssl_mode, SslMode::VerifyCa | SslMode::VerifyFull);
+        self.config.is_local() || (!link.is_plain() && (verifies || self.config.clear_password))
     }
 
     fn is_private(&self, link: &Link) -> bool {

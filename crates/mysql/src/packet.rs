@@ -204,6 +204,8 @@ pub struct Frames {
     is_open: bool,
     /// Nobody reads it.
     skips: bool,
+    /// The number of the packet was looked at.
+    is_counted: bool,
 }
 
 impl Frames {
@@ -226,8 +228,8 @@ impl Frames {
             if let Some((header, rest)) = input.split_first_chunk::<4>() {
                 let length = length_of(*header);
                 if length < MAX_PAYLOAD && rest.len() >= length {
-                    in_order(header[3], sequence)?;
                     let (payload, rest) = rest.split_at(length);
+                    in_order(header[3], sequence, payload.first())?;
                     *input = rest;
                     return Ok(Some(Payload::Whole(payload)));
                 }
@@ -257,9 +259,17 @@ impl Frames {
                 self.got += 1;
                 *input = rest;
                 if self.got == 4 {
-                    in_order(self.header[3], sequence)?;
                     self.left = length_of(self.header);
+                    self.is_counted = false;
                 }
+            }
+            if !self.is_counted {
+                let first = input.first();
+                if self.left > 0 && first.is_none() {
+                    return Ok(None);
+                }
+                in_order(self.header[3], sequence, first.filter(|_| !self.is_open))?;
+                self.is_counted = true;
             }
             if !self.is_open && self.left > 0 {
                 let Some(first) = input.first() else { return Ok(None) };
@@ -293,11 +303,13 @@ fn length_of(header: [u8; 4]) -> usize {
     u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize
 }
 
+/// Checks the number of a packet. A server that ends a session, or refuses data while they are sent, does so with a number
+/// of its own: `first`, the first byte of a payload, tells an ERR packet.
 #[inline]
-fn in_order(found: u8, expected: &mut u8) -> Result<(), ProtocolError> {
-    if found != *expected {
+fn in_order(found: u8, expected: &mut u8, first: Option<&u8>) -> Result<(), ProtocolError> {
+    if found != *expected && first != Some(&0xff) {
         return Err(ProtocolError::Protocol(format!("a packet with number {found} where {expected} is due")));
     }
-    *expected = expected.wrapping_add(1);
+    *expected = found.wrapping_add(1);
     Ok(())
 }

@@ -164,8 +164,14 @@ fn decode(r: &mut Reader<'_>, column: &Column, out: &mut Vec<u8>) -> Result<(), 
         (kind::LONG | kind::INT24, true) => write!(out, "{}", r.u32()?),
         (kind::LONGLONG, false) => write!(out, "{}", r.u64()? as i64),
         (kind::LONGLONG, true) => write!(out, "{}", r.u64()?),
-        (kind::FLOAT, _) => write!(out, "{}", f32::from_bits(r.u32()?)),
-        (kind::DOUBLE, _) => write!(out, "{}", f64::from_bits(r.u64()?)),
+        (kind::FLOAT, _) => match f32::from_bits(r.u32()?) {
+            v if is_far(f64::from(v)) => write!(out, "{v:e}"),
+            v => write!(out, "{v}"),
+        },
+        (kind::DOUBLE, _) => match f64::from_bits(r.u64()?) {
+            v if is_far(v) => write!(out, "{v:e}"),
+            v => write!(out, "{v}"),
+        },
         (kind::DATE | kind::DATETIME | kind::TIMESTAMP, _) => moment(r, column, out),
         (kind::TIME, _) => time(r, column, out),
         (kind::NULL, _) => Ok(()),
@@ -179,6 +185,11 @@ fn decode(r: &mut Reader<'_>, column: &Column, out: &mut Vec<u8>) -> Result<(), 
         Ok(e) => e,
         Err(e) => ProtocolError::Protocol(e.to_string()),
     })
+}
+
+/// Returns true for values that are written with an exponent.
+fn is_far(v: f64) -> bool {
+    v != 0.0 && !(1e-5..1e15).contains(&v.abs())
 }
 
 /// A date, or a date and a time: 0, 4, 7 or 11 bytes.

@@ -221,6 +221,11 @@ fn what_a_lost_connection_leaves_open() {
     ask(&mut talk, "create table t (a int)");
     assert_eq!(talk.fate(), Fate::Unknown, "DDL commits what is open");
     told(&mut talk, &err(1, 1050, "42S01", "exists"));
+    assert_eq!(talk.status(), TransactionStatus::Idle, "also where it fails");
+    assert_eq!(talk.fate(), Fate::Committed);
+    talk.forget_commits();
+    ask(&mut talk, "begin");
+    told(&mut talk, &ok(1, 0, AUTOCOMMIT | IN_TRANSACTION));
     ask(&mut talk, "commit");
     assert_eq!(talk.fate(), Fate::Unknown);
     assert_eq!(told(&mut talk, &ok(1, 0, AUTOCOMMIT)), ["result 2 Commit", "end 3"]);
@@ -244,8 +249,42 @@ fn errors_have_their_codes() {
         );
         assert!(talk.is_idle());
     }
+    // A session that is ended: whatever was asked before, and whatever number the packet has.
+    for number in [0, 5] {
+        let mut talk = begun();
+        asked(&mut talk, "select a from t", QueryMode::Simple, false, false);
+        told(&mut talk, &rows(&[Some("x")], AUTOCOMMIT));
+        assert_eq!(told(&mut talk, &err(number, 4031, "HY000", "idle")), ["refused None M4031 0 fatal"]);
+        asked(&mut talk, "update t set a = 1", QueryMode::Simple, false, false);
+        assert_eq!(told(&mut talk, &err(number, 1053, "08S01", "down")), ["refused Some(2) 08S01 0 fatal"]);
+    }
+}
+
+#[test]
+fn only_what_counts_rows_finds_none() {
+    for (sql, tag) in [("update t set a = 1", "Nothing"), ("set @a = 1", "Other"), ("begin", "Other")] {
+        let mut talk = begun();
+        asked(&mut talk, sql, QueryMode::Simple, false, false);
+        assert_eq!(told(&mut talk, &ok(1, 0, AUTOCOMMIT)), [format!("result 2 {tag}"), "end 3".into()], "{sql}");
+    }
+    // What MySQL does not prepare goes as text.
     let mut talk = begun();
-    assert_eq!(told(&mut talk, &err(0, 4031, "HY000", "idle")), ["refused None M4031 0 fatal"]);
+    assert_eq!(asked(&mut talk, "savepoint s", QueryMode::Prepared, true, false)[4], 3);
+}
+
+#[test]
+fn statements_of_a_text_commit_by_themselves() {
+    let mut talk = begun();
+    asked(&mut talk, "update t set a = 1; update t set a = 2", QueryMode::Simple, false, false);
+    told(&mut talk, &ok(1, 1, AUTOCOMMIT | MORE));
+    told(&mut talk, &err(2, 1213, "40001", "deadlock"));
+    assert_eq!(talk.fate(), Fate::Committed);
+    let mut talk = begun();
+    asked(&mut talk, "begin", QueryMode::Simple, false, false);
+    told(&mut talk, &ok(1, 0, AUTOCOMMIT | IN_TRANSACTION));
+    asked(&mut talk, "commit and chain", QueryMode::Simple, false, false);
+    told(&mut talk, &ok(1, 0, AUTOCOMMIT | IN_TRANSACTION));
+    assert_eq!((talk.fate(), talk.status()), (Fate::Committed, TransactionStatus::InBlock));
 }
 
 #[test]
@@ -259,7 +298,7 @@ fn what_no_server_says() {
         (ok(2, 0, 0), "number 2 where 1"),
         (many, "unknown form"),
         (vec![0, 0, 0, 1], "empty"),
-        ([ok(1, 0, 0), ok(2, 0, 0)].concat(), "nothing was asked"),
+        ([ok(1, 0, 0), ok(2, 0, 0)].concat(), "number 2 where 0"),
     ] {
         let mut talk = begun();
         asked(&mut talk, "select 1", QueryMode::Simple, false, false);
@@ -272,7 +311,12 @@ fn what_no_server_says() {
     asked(&mut talk, "select ?", QueryMode::Prepared, true, false);
     let mut other = Vec::new();
     packet(&mut other, 1, |o| o.extend_from_slice(&[0, 9, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0]));
-    assert!(fed(&mut talk, &other).unwrap_err().to_string().contains("2 parameters"));
+    let mut n = 2;
+    for _ in 0..2 {
+        n = column(&mut other, n, "?", 8);
+    }
+    assert_eq!(told(&mut talk, &other), ["refused Some(1) 42000 0", "end 3"]);
+    assert!(talk.is_idle());
 }
 
 #[test]

@@ -11,6 +11,8 @@ pub struct Effect {
     leaves_open: [bool; 2],
     /// It asks for a roll-back itself.
     rolls_back: bool,
+    /// It commits what is open before it does anything else, also if it fails then.
+    commits_first: bool,
     /// Its statements; 255 stands for more.
     statements: u8,
 }
@@ -40,6 +42,8 @@ impl Lexicon {
 enum Kind {
     /// BEGIN, START TRANSACTION.
     Begin,
+    /// BEGIN of MySQL: it commits what is open.
+    BeginAnew,
     /// COMMIT, END; also PREPARE TRANSACTION and COMMIT PREPARED, whose answer decides a transaction's fate as well.
     Commit { chain: bool },
     /// ROLLBACK, ABORT.
@@ -56,8 +60,13 @@ enum Kind {
 
 impl Effect {
     /// A statement that commits itself where no block is open.
-    pub const STATEMENT: Effect =
-        Effect { commits: [true, false], leaves_open: [false, true], rolls_back: false, statements: 1 };
+    pub const STATEMENT: Effect = Effect {
+        commits: [true, false],
+        leaves_open: [false, true],
+        rolls_back: false,
+        commits_first: false,
+        statements: 1,
+    };
 
     /// Reads a text of PostgreSQL's SQL.
     pub fn of(sql: &str) -> Effect {
@@ -66,7 +75,13 @@ impl Effect {
 
     /// Reads a text: comments, literals, quoted names and dollar quotes are passed over, `;` ends a statement.
     pub fn read(sql: &str, lexicon: &Lexicon) -> Effect {
-        let mut effect = Effect { commits: [false; 2], leaves_open: [false, true], rolls_back: false, statements: 0 };
+        let mut effect = Effect {
+            commits: [false; 2],
+            leaves_open: [false, true],
+            rolls_back: false,
+            commits_first: false,
+            statements: 0,
+        };
         for words in statements(sql, lexicon) {
             effect.follow(kind(&words, lexicon));
         }
@@ -75,12 +90,17 @@ impl Effect {
 
     fn follow(&mut self, kind: Kind) {
         self.statements = self.statements.saturating_add(1);
+        self.commits_first |= matches!(kind, Kind::CommitsAll | Kind::BeginAnew);
         self.rolls_back |= matches!(kind, Kind::Rollback { .. } | Kind::Within | Kind::Unknown);
         for began in 0..2 {
             let open = &mut self.leaves_open[began];
             let commits = &mut self.commits[began];
             match kind {
                 Kind::Begin => *open = true,
+                Kind::BeginAnew => {
+                    *commits |= *open;
+                    *open = true;
+                }
                 Kind::Commit { chain } => {
                     *commits = true;
                     *open = chain;
@@ -120,6 +140,12 @@ impl Effect {
         self.rolls_back
     }
 
+    /// Returns true if the text commits what is open before it does anything else, also if it fails then.
+    #[inline]
+    pub fn commits_first(self) -> bool {
+        self.commits_first
+    }
+
     /// Returns true if this number of results answers the whole text.
     #[inline]
     pub fn is_answered_by(self, results: u32) -> bool {
@@ -131,8 +157,14 @@ fn kind(words: &[String], lexicon: &Lexicon) -> Kind {
     let word = |n: usize| words.get(n).map_or("", String::as_str);
     // COMMIT [WORK | TRANSACTION] AND [NO] CHAIN
     let chain = words.last().is_some_and(|w| w == "CHAIN") && !words.iter().any(|w| w == "NO");
-    if lexicon.ddl_commits && commits_all(word(0), word(1)) {
-        return Kind::CommitsAll;
+    if lexicon.ddl_commits {
+        match (word(0), word(1)) {
+            ("BEGIN", _) | ("START", "TRANSACTION") => return Kind::BeginAnew,
+            ("START", _) => return Kind::Other,
+            ("XA" | "EXECUTE", _) => return Kind::Unknown,
+            (first, second) if commits_all(first, second, word(2)) => return Kind::CommitsAll,
+            _ => {}
+        }
     }
     match (word(0), word(1)) {
         ("BEGIN" | "START", _) => Kind::Begin,
@@ -146,12 +178,16 @@ fn kind(words: &[String], lexicon: &Lexicon) -> Kind {
 }
 
 /// MySQL's implicit commits (its manual, "Statements That Cause an Implicit Commit"); those that only may are among them.
-fn commits_all(first: &str, second: &str) -> bool {
+fn commits_all(first: &str, second: &str, third: &str) -> bool {
     match first {
         "ALTER" | "RENAME" | "TRUNCATE" | "GRANT" | "REVOKE" | "ANALYZE" | "OPTIMIZE" | "REPAIR" | "LOCK"
-        | "UNLOCK" | "INSTALL" | "UNINSTALL" | "FLUSH" | "RESET" | "CACHE" | "CHECK" | "CALL" => true,
+        | "UNLOCK" | "INSTALL" | "UNINSTALL" | "FLUSH" | "RESET" | "CACHE" | "CHECK" | "CALL" | "CHANGE" => true,
         "CREATE" | "DROP" => second != "TEMPORARY",
-        "SET" => matches!(second, "AUTOCOMMIT" | "PASSWORD"),
+        "SET" => {
+            matches!(second, "AUTOCOMMIT" | "PASSWORD")
+                || (matches!(second, "SESSION" | "LOCAL" | "GLOBAL") && third == "AUTOCOMMIT")
+        }
+        "LOAD" => second == "INDEX",
         _ => false,
     }
 }
@@ -169,8 +205,9 @@ fn statements(sql: &str, lexicon: &Lexicon) -> Vec<Vec<String>> {
             b'-' if rest.starts_with(b"--") => at += line_comment(rest),
             b'#' if lexicon.mysql => at += line_comment(rest),
             // What stands in such a comment is carried out.
-            b'/' if lexicon.mysql && rest.starts_with(b"/*!") => {
-                at += 3 + rest[3..].iter().take_while(|b| b.is_ascii_digit()).count();
+            b'/' if lexicon.mysql && (rest.starts_with(b"/*!") || rest.starts_with(b"/*M!")) => {
+                let mark = if rest[2] == b'!' { 3 } else { 4 };
+                at += mark + rest[mark..].iter().take_while(|b| b.is_ascii_digit()).count();
             }
             b'*' if lexicon.mysql && rest.starts_with(b"*/") => at += 2,
             b'/' if rest.starts_with(b"/*") => at += block_comment(rest, !lexicon.mysql),
@@ -314,6 +351,13 @@ mod tests {
             ("/*!40101 COMMIT */", [true, true], [false, false]),
             ("/* a /* b */ COMMIT", [true, true], [false, false]),
             ("SET autocommit = 1", [true, true], [false, false]),
+            ("SET @@session.autocommit = 1", [true, true], [false, false]),
+            ("SET SESSION TRANSACTION READ ONLY", [true, false], [false, true]),
+            ("BEGIN", [false, true], [true, true]),
+            ("START TRANSACTION READ ONLY", [false, true], [true, true]),
+            ("START SLAVE", [true, false], [false, true]),
+            ("XA COMMIT 'x'", [true, true], [false, false]),
+            ("/*M!100100 COMMIT */", [true, true], [false, false]),
             ("SELECT $$; COMMIT; $$", [true, true], [false, false]),
         ] {
             let e = Effect::read(sql, &Lexicon::MYSQL);

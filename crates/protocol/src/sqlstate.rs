@@ -39,7 +39,8 @@ impl SqlState {
     /// Class 42 (syntax error or access rule violation) and 26 (invalid statement name): the same statement will fail
     /// again, however often it is sent.
     pub fn is_permanent(&self) -> bool {
-        matches!(&self.0[..2], b"42" | b"26" | b"0A")
+        // And a statement that MySQL does not prepare.
+        matches!(&self.0[..2], b"42" | b"26" | b"0A") || &self.0 == b"M1295"
     }
 
     /// Returns true if the server is about to end this connection (class 57P: shutdown, crash, dropped database,

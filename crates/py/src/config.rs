@@ -109,7 +109,8 @@ pub struct MySqlConfig {
 impl MySqlConfig {
     #[new]
     #[pyo3(signature = (*, host, port, user, database="", password=None, sslmode="prefer", sslrootcert=None,
-                        sslcert=None, sslkey=None, program="pgdyno", settings=None, ask_public_key=false))]
+                        sslcert=None, sslkey=None, program="pgdyno", settings=None, ask_public_key=false,
+                        clear_password=false))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -125,6 +126,7 @@ impl MySqlConfig {
         program: &str,
         settings: Option<BTreeMap<String, String>>,
         ask_public_key: bool,
+        clear_password: bool,
     ) -> PyResult<MySqlConfig> {
         let ssl_mode: SslMode = sslmode.parse().map_err(other)?;
         let endpoint = if host.starts_with('/') {
@@ -148,6 +150,7 @@ impl MySqlConfig {
             ssl_mode,
             tls,
             ask_public_key,
+            clear_password,
             ..pgdyno_mysql::Config::plain(endpoint, &user, database)
         };
         Ok(MySqlConfig { inner })

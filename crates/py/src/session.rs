@@ -2,17 +2,23 @@
 
 use crate::config::MySqlConfig;
 use crate::errors;
-use pgdyno_load::session::Session;
+use pgdyno_load::LoadError;
+use pgdyno_load::session::{Rows, Session};
 use pgdyno_mysql::MySql;
 use pyo3::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+/// Interval between checks for signals.
+const TICK: Duration = Duration::from_millis(50);
+
+type Shared = Arc<Mutex<Option<Session<MySql>>>>;
 
 /// A session that does one thing after the other.
 #[pyclass(frozen, module = "pgdyno._core")]
 pub struct MySqlSession {
-    session: Mutex<Option<Session<MySql>>>,
+    session: Shared,
     interrupt: Arc<AtomicBool>,
 }
 
@@ -25,23 +31,47 @@ impl MySqlSession {
         let (config, interrupt) = (Arc::new(config.inner.clone()), Arc::new(AtomicBool::new(false)));
         let timeout = Duration::try_from_secs_f64(timeout_s).map_err(errors::other)?;
         let session = py.detach(|| Session::connect(&config, timeout, &interrupt)).map_err(|e| errors::load(&e))?;
-        Ok(MySqlSession { session: Mutex::new(Some(session)), interrupt })
+        Ok(MySqlSession { session: Arc::new(Mutex::new(Some(session))), interrupt })
     }
 
-    /// Returns the names of the columns and the rows of a query; values as text, None for NULL.
+    /// Returns the names of the columns and the rows of a query; values as text, None for NULL. What takes longer than
+    /// `patience_s`, or until a signal, is cancelled, and the session is over.
+    #[pyo3(signature = (sql, patience_s=3600.0))]
     #[allow(clippy::type_complexity)]
-    fn query(&self, py: Python<'_>, sql: &str) -> PyResult<(Vec<String>, Vec<Vec<Option<String>>>)> {
-        let found = py.detach(|| {
-            let mut guard = self.session.lock().unwrap_or_else(|e| e.into_inner());
-            guard.as_mut().map(|session| session.rows("query", sql))
+    fn query(&self, py: Python<'_>, sql: &str, patience_s: f64) -> PyResult<(Vec<String>, Vec<Vec<Option<String>>>)> {
+        let deadline = Instant::now() + Duration::try_from_secs_f64(patience_s).map_err(errors::other)?;
+        let (sender, answers) = mpsc::channel();
+        let (session, text) = (self.session.clone(), sql.to_owned());
+        std::thread::spawn(move || {
+            let mut guard = session.lock().unwrap_or_else(|e| e.into_inner());
+            let found = guard.as_mut().map(|session| session.rows("query", &text));
+            let _ = sender.send(found);
         });
+        let answers = Mutex::new(answers);
+        let mut raised: Option<PyErr> = None;
+        let found: Option<Result<Rows, LoadError>> = loop {
+            let next = py
+                .detach(|| answers.lock().map_or(Err(mpsc::RecvTimeoutError::Disconnected), |a| a.recv_timeout(TICK)));
+            match next {
+                Ok(found) => break found,
+                Err(mpsc::RecvTimeoutError::Disconnected) => break None,
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+            }
+            if raised.is_none() {
+                raised = py.check_signals().err().or_else(|| {
+                    (Instant::now() > deadline).then(|| errors::other(format!("no answer within {patience_s} s")))
+                });
+            }
+            if raised.is_some() {
+                self.interrupt.store(true, Ordering::Relaxed);
+            }
+        };
+        if let Some(raised) = raised {
+            self.close(py);
+            return Err(raised);
+        }
         let found = found.ok_or_else(|| errors::other("the session is closed"))?.map_err(|e| errors::load(&e))?;
         Ok((found.columns, found.rows))
-    }
-
-    /// Makes the statement that another thread waits for fail.
-    fn cancel(&self) {
-        self.interrupt.store(true, Ordering::Relaxed);
     }
 
     /// Ends the session; a second call does nothing.

@@ -22,7 +22,6 @@ _PASSWORD = "password"
 _BY_STATE = {
     "28P01": _PASSWORD,
     "3D000": "createdb",
-    "53300": _CLIENTS,
     "53100": "disk-full",
     "53200": "out-of-memory",
     "55P03": "lock",

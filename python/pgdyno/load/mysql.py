@@ -14,7 +14,7 @@ from pgdyno.errors import PgdynoError, RefusedError, TargetError, msg
 from pgdyno.load.dataset import MARK, Dataset
 from pgdyno.load.result import Loaded
 from pgdyno.message import Name
-from pgdyno.mysql.session import Session, literal
+from pgdyno.mysql.session import LONG_S, Session, literal
 from pgdyno.mysql.target import MySqlTarget
 from pgdyno.stream.events import DatasetDone, DatasetProgress
 from pgdyno.stream.stream import RunStream
@@ -58,7 +58,11 @@ def refuse_unfit(target: MySqlTarget, dataset: Dataset) -> None:
 def look(target: MySqlTarget, dataset: Dataset, *, replace: bool) -> None:
     """Raise RefusedError where other tables stand in the dataset's place. Raise TargetError."""
     with Session(target) as session:
-        marks = _marks(session, dataset)
+        _refuse_others(session, target, dataset, replace=replace)
+
+
+def _refuse_others(session: Session, target: MySqlTarget, dataset: Dataset, *, replace: bool) -> None:
+    marks = _marks(session, dataset)
     strangers = [name for name, mark in marks.items() if not mark.startswith(MARK)]
     if strangers:
         raise RefusedError(
@@ -91,18 +95,27 @@ def refresh(target: MySqlTarget, dataset: Dataset) -> None:
 
 
 def make(
-    target: MySqlTarget, dataset: Dataset, *, connections: int, connect_timeout_s: float, stream: RunStream
+    target: MySqlTarget,
+    dataset: Dataset,
+    *,
+    connections: int,
+    connect_timeout_s: float,
+    stream: RunStream,
+    replace: bool = False,
 ) -> Loaded:
-    """Make all tables and their rows; tables of ours that are there are dropped first.
+    """Make all tables and their rows. Tables of ours that are there are dropped first, others than these if `replace`.
 
-    Raise TargetError or LocalError. A load that fails leaves no table.
+    Raise RefusedError where other tables stand in the way. Raise TargetError. A load that fails leaves no table.
     """
     done = Loaded("load data", dataset.rows, dataset.total_bytes, connections=connections)
     config = target.core_config()
+    created = False
     try:
-        with done.phase("create"), Session(target) as session:
+        with done.phase("create"), Session(target, patience_s=LONG_S) as session:
             stream.emit(DatasetProgress("create", 0, 0, 0, 0))
-            _drop(session, dataset, unfinished_only=False)
+            _refuse_others(session, target, dataset, replace=replace)
+            created = True
+            _drop(session, dataset)
             for table in dataset.tables:
                 session.rows(_create(dataset, table))
         with done.phase("generate"):
@@ -113,7 +126,7 @@ def make(
                 connections=connections,
                 connect_timeout_s=connect_timeout_s,
             )
-        with Session(target) as session:
+        with Session(target, patience_s=LONG_S) as session:
             with done.phase("keys"):
                 stream.emit(DatasetProgress("keys", 0, 0, 0, 0))
                 for statement in _indexes(dataset):
@@ -125,8 +138,9 @@ def make(
                     session.rows(f"analyze table {table.name}")
                     session.rows(f"alter table {table.name} comment = {literal(f'{MARK} {dataset.name}')}")
     except BaseException as e:
-        with suppress(PgdynoError), Session(target) as session:
-            _drop(session, dataset, unfinished_only=True)
+        if created:
+            with suppress(PgdynoError), Session(target) as session:
+                _drop(session, dataset)
         if isinstance(e, _core.CoreError) and e.kind != "stopped":
             # 1148 of servers before MySQL 8, and MariaDB; 3948 since.
             remedy = msg("remedy-local-infile") if e.sqlstate in ("42000", "M3948", "M4166") else Name("")
@@ -147,9 +161,9 @@ def _marks(session: Session, dataset: Dataset) -> dict[str, str]:
     return {str(name): str(comment or "") for name, comment in rows}
 
 
-def _drop(session: Session, dataset: Dataset, *, unfinished_only: bool) -> None:
+def _drop(session: Session, dataset: Dataset) -> None:
     for name, mark in _marks(session, dataset).items():
-        if mark.startswith(MARK) and (mark.endswith(_UNFINISHED) or not unfinished_only):
+        if mark.startswith(MARK):
             session.rows(f"drop table {name}")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pgdyno.errors import TargetError
@@ -60,11 +62,13 @@ def describe(session: Session) -> tuple[dict[str, Any], list[Text]]:
         comment, host, number = row[0]
         product = "MariaDB" if "mariadb" in f"{comment} {number}".lower() else "MySQL"
         facts |= {"version": f"{product} {number}", "product": product}
-        facts["same_machine"] = session.target.is_local and bool(host)
+        # A tunnel or a container has an address of this machine, and another name.
+        facts["same_machine"] = session.target.host.startswith("/") or host == socket.gethostname()
     names = ", ".join(literal(n) for n in _VARIABLES)
     rows = take("settings", f"show global variables where variable_name in ({names})")
     facts["settings"] = {str(n): {"value": v or "", "source": "server"} for n, v in rows}
     database = literal(session.target.dbname)
+    _ask_anew(session)
     size = take(
         "database_bytes",
         "select coalesce(sum(data_length + index_length), 0) from information_schema.tables"
@@ -77,11 +81,18 @@ def describe(session: Session) -> tuple[dict[str, Any], list[Text]]:
 
 def sizes(session: Session) -> dict[str, int]:
     """Return the bytes of the database's tables with their indexes, as the server estimates them. Raise TargetError."""
+    _ask_anew(session)
     rows = session.rows(
         "select table_name, coalesce(data_length, 0) + coalesce(index_length, 0) from information_schema.tables"
         f" where table_schema = {literal(session.target.dbname)} and table_type = 'BASE TABLE'"
     )
     return {str(name): int(value or 0) for name, value in rows}
+
+
+def _ask_anew(session: Session) -> None:
+    """Make sizes those of now: MySQL keeps them for a day. MariaDB has no such variable."""
+    with suppress(TargetError):
+        session.rows("set session information_schema_stats_expiry = 0")
 
 
 def counters(session: Session, record: Sequence[str]) -> dict[str, float]:

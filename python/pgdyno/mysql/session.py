@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,19 +14,26 @@ from pgdyno.mysql.target import MySqlTarget
 #: Remedies by SQLSTATE, or by M and the number of the error where the state says nothing.
 _REMEDIES = {
     "28000": "mysql-account",
-    "42000": "mysql-rights",
     "08004": "clients",
 }
 
 Row = Sequence[str | None]
+#: Seconds that a question may take that a server answers at once, and a statement that reads or writes tables.
+PATIENCE_S, LONG_S = 60.0, 86_400.0
+#: Seconds after which a session that sleeps is not at work, and for which our own may take to end.
+_IDLE_S, _ENDED_S = 60, 2.0
 
 
 class Session:
     """A session that does one thing after the other. Use it as a context manager."""
 
-    def __init__(self, target: MySqlTarget, *, program: str = "pgdyno") -> None:
-        """Connect. Raise TargetError with the server's reason and a remedy."""
+    def __init__(self, target: MySqlTarget, *, program: str = "pgdyno", patience_s: float = PATIENCE_S) -> None:
+        """Connect. Raise TargetError with the server's reason and a remedy.
+
+        A statement that takes longer than `patience_s` is cancelled, and the session is over.
+        """
         self.target = target
+        self.patience_s = patience_s
         try:
             self._session = _core.MySqlSession(target.core_config(program), target.connect_timeout_s)
         except _core.CoreError as e:
@@ -44,7 +52,7 @@ class Session:
     def rows(self, sql: str) -> list[Row]:
         """Return the rows of a query, values as text. Raise TargetError."""
         try:
-            _, rows = self._session.query(sql)
+            _, rows = self._session.query(sql, self.patience_s)
         except _core.CoreError as e:
             raise _translated(self.target, e) from e
         return list(rows)
@@ -109,11 +117,27 @@ class MySqlClaim:
             )
 
     def _refuse_if_busy(self) -> None:
-        database = literal(self.target.dbname)
-        rows = self.conn.rows(
-            f"select count(*), group_concat(distinct user) from information_schema.processlist where db = {database}"
-            " and command not in ('Sleep', 'Daemon', 'Binlog Dump') and id <> connection_id()"
+        rights = self.conn.value(
+            "select count(*) from information_schema.user_privileges where privilege_type in ('PROCESS', 'SUPER')"
         )
+        if rights == "0":
+            raise RefusedError(
+                msg("error-mysql-sessions-hidden", where=self.target.where, user=self.target.user),
+                msg("remedy-mysql-process", user=self.target.user),
+            )
+        database = literal(self.target.dbname)
+        sessions = (
+            "select count(*), group_concat(distinct user) from information_schema.processlist p"
+            f" where db = {database} and command not in ('Daemon', 'Binlog Dump') and id <> connection_id()"
+            f" and (command <> 'Sleep' or time < {_IDLE_S}"
+            " or id in (select trx_mysql_thread_id from information_schema.innodb_trx))"
+        )
+        deadline = time.monotonic() + _ENDED_S
+        rows = self.conn.rows(sessions)
+        # Sessions of ours that have just said goodbye are there for a moment.
+        while rows and rows[0][0] not in (None, "0") and time.monotonic() < deadline:
+            time.sleep(0.05)
+            rows = self.conn.rows(sessions)
         if rows and rows[0][0] not in (None, "0"):
             raise RefusedError(
                 msg("error-use-other-session-s-were", where=self.target.where, row=rows[0][0], row2=rows[0][1]),
@@ -123,6 +147,7 @@ class MySqlClaim:
 
 def _translated(target: MySqlTarget, e: _core.CoreError) -> TargetError:
     """Return the error of a server in pgdyno's own words, with a remedy where one is known."""
-    found = _REMEDIES.get(e.sqlstate or "")
+    # At the beginning of a session that is a database that is not there, or not ours to use.
+    found = "mysql-rights" if e.kind == "connect" and e.sqlstate == "42000" else _REMEDIES.get(e.sqlstate or "")
     remedy: Text = msg(f"remedy-server-{found}") if found else listed([])
     return TargetError(msg("error-mysql", where=target.where, reason=Name(str(e.args[0]))), remedy)

@@ -29,7 +29,10 @@ _SSL_MODES = {
     "VERIFY_IDENTITY": "verify-full",
 }
 #: Options of a URL, and the fields that they set.
-_OPTIONS = ("ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "get-server-public-key", "socket")
+_OPTIONS = (
+    "ssl-mode", "ssl-ca", "ssl-cert", "ssl-key", "get-server-public-key", "enable-cleartext-plugin", "socket",
+)  # fmt: skip
+_TRUE = ("1", "true", "on", "")
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,8 @@ class MySqlTarget:
             sslkey=self.options.get("ssl-key"),
             program=program,
             settings=dict(self.settings),
-            ask_public_key=self.options.get("get-server-public-key", "0") in ("1", "true", "on"),
+            ask_public_key=self.options.get("get-server-public-key", "0").lower() in _TRUE,
+            clear_password=self.options.get("enable-cleartext-plugin", "0").lower() in _TRUE,
         )
 
 
@@ -95,25 +99,33 @@ def read(url: str, *, named: str, connect_timeout_s: float = 10.0) -> MySqlTarge
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as e:
-        raise wrong("error-not-mysql-url", reason=e) from e
+    except ValueError:
+        # The words of the exception may hold a part of the password.
+        raise wrong("error-not-mysql-url") from None
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
     for name in given:
         if name not in _OPTIONS:
             raise wrong("error-mysql-url-option", name=name, known=", ".join(_OPTIONS))
     files = _from_files()
     options = {k: v for k, v in {**files, **given}.items() if k in _OPTIONS and k != "socket"}
-    options["ssl-mode"] = options.get("ssl-mode", "PREFERRED").upper()
+    options["ssl-mode"] = options.get("ssl-mode", _ssl_mode_of(files)).upper()
     if options["ssl-mode"] not in _SSL_MODES:
         raise wrong("error-mysql-url-ssl-mode", name=options["ssl-mode"], known=", ".join(_SSL_MODES))
-    host = unquote(parts.hostname or "") or os.environ.get("MYSQL_HOST", "") or files.get("host", "")
-    socket = given.get("socket") or ("" if parts.hostname else _socket(files))
-    # As MySQL's clients have it: "localhost" means the socket, if no port is given.
-    if socket and host in ("", "localhost") and port is None:
-        host = socket
-    elif not host:
-        host = "localhost"
-    port = port or int(os.environ.get("MYSQL_TCP_PORT") or files.get("port") or _PORT)
+    named_host = unquote(parts.hostname or "")
+    if given.get("socket"):
+        # What is named here is meant, whatever files and variables say.
+        if named_host not in ("", "localhost") or port is not None:
+            raise wrong("error-mysql-url-socket")
+        host = given["socket"]
+    else:
+        host = named_host or os.environ.get("MYSQL_HOST", "") or files.get("host", "")
+        # As MySQL's clients have it: "localhost" means the socket, if no port is given.
+        socket = _socket(files) if host in ("", "localhost") and port is None else ""
+        host = socket or host or "localhost"
+    try:
+        port = port or int(os.environ.get("MYSQL_TCP_PORT") or files.get("port") or _PORT)
+    except ValueError:
+        raise wrong("error-mysql-port") from None
     user = unquote(parts.username or "") or files.get("user") or os.environ.get("USER") or "root"
     password = parts.password and unquote(parts.password)
     password = password or os.environ.get("MYSQL_PWD") or files.get("password")
@@ -121,14 +133,6 @@ def read(url: str, *, named: str, connect_timeout_s: float = 10.0) -> MySqlTarge
     if not dbname:
         raise wrong("error-mysql-url-database")
     return MySqlTarget(host, port, user, dbname, password, options, connect_timeout_s=connect_timeout_s)
-
-
-def holds_password(url: str) -> bool:
-    """Return True if a URL contains a password."""
-    try:
-        return bool(urlsplit(url).password)
-    except ValueError:
-        return "@" in url
 
 
 def _socket(files: Mapping[str, str]) -> str:
@@ -155,8 +159,17 @@ def _with_included(path: Path) -> Iterator[Path]:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return
-    for folder in re.findall(r"(?m)^\s*!includedir\s+(\S+)", text):
-        yield from sorted(Path(folder).glob("*.cnf"))
+    for what, name in re.findall(r"(?m)^\s*!(includedir|include)\s+(\S+)", text):
+        yield from sorted(Path(name).glob("*.cnf")) if what == "includedir" else [Path(name)]
+
+
+def _ssl_mode_of(files: Mapping[str, str]) -> str:
+    """Return the mode of TLS that option files ask for by MariaDB's options."""
+    if files.get("skip-ssl", "0").lower() in _TRUE or files.get("ssl", "1").lower() in ("0", "false", "off"):
+        return "DISABLED"
+    if files.get("ssl-verify-server-cert", "0").lower() in _TRUE:
+        return "VERIFY_IDENTITY"
+    return "REQUIRED" if "ssl" in files else "PREFERRED"
 
 
 def _options_of(text: str) -> dict[str, str]:

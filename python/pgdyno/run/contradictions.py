@@ -14,6 +14,7 @@ from pgdyno.errors import LocalError, PgdynoError, SpecError, msg
 from pgdyno.message import Name, sentences
 from pgdyno.run.addresses import Addresses
 from pgdyno.run.matrix import Configuration
+from pgdyno.run.products import dialects_of
 from pgdyno.run.provision import Options
 from pgdyno.spec.experiment import Experiment
 
@@ -168,6 +169,20 @@ def _kept_for_the_run_only(w: Wish) -> PgdynoError | None:
     return None
 
 
+def _only_on_postgresql(w: Wish) -> PgdynoError | None:
+    dialects = dialects_of(w.experiment, w.options.conninfo(w.experiment))
+    if "mysql" not in dialects:
+        return None
+    for what, wrong in (
+        ("run.between.restore", w.experiment.run.between.restore != "none"),
+        ('run.order = "duet" over MySQL and PostgreSQL', w.experiment.run.is_duet and len(dialects) > 1),
+        ("workloads.*.standby_reads", any(x.standby_reads is not None for x in w.experiment.workloads.values())),
+    ):
+        if wrong:
+            return SpecError(msg("error-only-on-postgresql", what=what), msg("remedy-leave-out"))
+    return None
+
+
 RULES: tuple[Callable[[Wish], PgdynoError | None], ...] = (
     _two_servers,
     _kept_elsewhere,
@@ -181,4 +196,5 @@ RULES: tuple[Callable[[Wish], PgdynoError | None], ...] = (
     _private_only,
     _network_without_namespaces,
     _kept_for_the_run_only,
+    _only_on_postgresql,
 )

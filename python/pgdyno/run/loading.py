@@ -23,7 +23,7 @@ from pgdyno.load.own import dataset as own
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.result import Loaded
 from pgdyno.message import Name, message
-from pgdyno.mysql.session import Session
+from pgdyno.mysql.session import LONG_S, Session
 from pgdyno.mysql.target import MySqlTarget
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run import dataset
@@ -79,9 +79,10 @@ class SiteLoader:
                 connections=host.cores(),
                 connect_timeout_s=self.experiment.run.connect_timeout_s,
                 stream=self.stream,
+                replace=self.options.replace,
             )
         site.loaded = _facts(site.dataset, done)
-        with Session(target) as session:
+        with Session(target, patience_s=LONG_S) as session:
             for statement in self.experiment.all_datasets[site.place.dataset].setup:
                 session.rows(statement)
 

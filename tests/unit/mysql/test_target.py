@@ -48,6 +48,9 @@ def test_files_and_variables_fill_in(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     # As the servers' own clients have it: localhost is the socket, a port or an address is TCP.
     assert target.read("mysql://localhost/shop?socket=/tmp/x", named="--target").host == "/tmp/x"
     assert target.read("mysql://127.0.0.1/shop", named="--target").host == "127.0.0.1"
+    # What the URL names is meant, whatever files and variables say.
+    monkeypatch.setenv("MYSQL_HOST", "prod")
+    assert target.read("mysql:///shop?socket=/tmp/x", named="--target").host == "/tmp/x"
     monkeypatch.setenv("MYSQL_PWD", "other")
     monkeypatch.setenv("MYSQL_HOST", "db9")
     monkeypatch.setenv("MYSQL_TCP_PORT", "3399")
@@ -62,6 +65,9 @@ def test_files_and_variables_fill_in(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         ("mysql://h:99999/d", "error-not-mysql-url"),
         ("mysql://[h/d", "error-not-mysql-url"),
         ("mysql://h", "error-mysql-url-database"),
+        ("mysql://u:s3/cret@h/d", "error-not-mysql-url"),
+        ("mysql://h/d?socket=/x", "error-mysql-url-socket"),
+        ("mysql://localhost:3306/d?socket=/x", "error-mysql-url-socket"),
         ("mysql://h/d?foo=1", "error-mysql-url-option"),
         ("mysql://h/d?ssl-mode=perhaps", "error-mysql-url-ssl-mode"),
     ],
@@ -70,6 +76,31 @@ def test_mistakes_are_named(url: str, id: str) -> None:
     with pytest.raises(UsageError) as found:
         target.read(url, named="--target")
     assert tells(found.value.text(), id) and tells(found.value.text(), "remedy-mysql-url")
+    assert "s3" not in found.value.text()
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        ("ssl-verify-server-cert", "VERIFY_IDENTITY"),
+        ("ssl", "REQUIRED"),
+        ("skip-ssl", "DISABLED"),
+        ("ssl=0", "DISABLED"),
+        ("ssl-mode=verify_ca", "VERIFY_CA"),
+        ("", "PREFERRED"),
+    ],
+)
+def test_files_say_how_tls_is_wanted(text: str, mode: str, tmp_path: Path) -> None:
+    (tmp_path / "more.cnf").write_text(f"[client]\n{text}\n")
+    (tmp_path / "my.cnf").write_text(f"!include {tmp_path}/more.cnf\n")
+    assert target.read("mysql://h/d", named="--target").options["ssl-mode"] == mode
+
+
+def test_a_port_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MYSQL_TCP_PORT", "x")
+    with pytest.raises(UsageError) as found:
+        target.read("mysql://h/d", named="--target")
+    assert tells(found.value.text(), "error-mysql-port")
 
 
 def test_other_schemes_are_refused() -> None:
@@ -80,7 +111,8 @@ def test_other_schemes_are_refused() -> None:
 
 
 def test_passwords_in_urls_are_seen() -> None:
-    assert conninfo.holds_secret("mysql://u:p@h/d") and not conninfo.holds_secret("mysql://u@h/d")
+    assert conninfo.holds_secret("mysql://u:p@h/d") and conninfo.holds_secret("mysql://u:s3/cret@h/d")
+    assert not conninfo.holds_secret("mysql://u@h/d") and not conninfo.holds_secret("mysql://u@h:3306/d")
 
 
 @given(st.text(max_size=40))

@@ -1,11 +1,12 @@
-//! The engine alone, without Python: one worker. `drive SOCKET DATABASE CLIENTS SECONDS [DRIVER [SCRIPT [PROTOCOL]]]`
+//! The engine alone, without Python: one worker. `drive SOCKET DATABASE CLIENTS SECONDS [DRIVER [SCRIPT [PROTOCOL [mysql]]]]`
 //! prints transactions and seconds; without a script, of point selects.
 
 use pgdyno_base::Nanos;
 use pgdyno_engine::{Limit, Observation, Observer, Plan, Script, ScriptWorkload, run};
+use pgdyno_mysql::MySql;
 use pgdyno_postgres::{Config, Endpoint, Postgres};
 use pgdyno_record::Phase;
-use pgdyno_script::{Options, Symbols, Value, compile};
+use pgdyno_script::{Flavour, Options, Symbols, Value, compile};
 use std::sync::Arc;
 
 struct Silent;
@@ -24,7 +25,7 @@ impl Observer for Silent {
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let [_, socket, database, clients, seconds, rest @ ..] = args.as_slice() else {
-        panic!("usage: drive SOCKET DATABASE CLIENTS SECONDS [DRIVER [SCRIPT [PROTOCOL]]]")
+        panic!("usage: drive SOCKET DATABASE CLIENTS SECONDS [DRIVER [SCRIPT [PROTOCOL [mysql]]]]")
     };
     let script = match rest.get(1) {
         Some(path) => std::fs::read_to_string(path).expect("a readable script"),
@@ -34,10 +35,12 @@ fn main() {
     };
     let variables = [("scale".to_owned(), Value::Int(100)), ("range".to_owned(), Value::Int(10_000_000))];
     let mut symbols = Symbols::new(&variables.into());
-    let program = compile("select.sql", &script, &mut symbols, Options::default()).expect("the script is right");
+    let is_mysql = rest.get(3).is_some_and(|d| d == "mysql");
+    let flavour = if is_mysql { Flavour::MySql } else { Flavour::Postgres };
+    let options = Options { flavour, ..Options::default() };
+    let program = compile("select.sql", &script, &mut symbols, options).expect("the script is right");
     let scripts = vec![Script { program: Arc::new(program), weight: 1, side: 0 }];
     let workload = ScriptWorkload::new(scripts, Arc::new(symbols), 1).expect("one script");
-    let config = Config::plain(Endpoint::Unix(socket.into()), "postgres", database);
     let plan = Plan {
         clients: clients.parse().expect("a number of clients"),
         limit: Limit::Duration(Nanos::from_secs_f64(seconds.parse().expect("seconds"))),
@@ -46,7 +49,14 @@ fn main() {
         seed: 1,
         ..Plan::default()
     };
-    let summary = run::<Postgres>(plan, vec![config], Arc::new(workload), &mut Silent).expect("a run");
+    let (endpoint, workload) = (Endpoint::Unix(socket.into()), Arc::new(workload));
+    let summary = if is_mysql {
+        let config = pgdyno_mysql::Config::plain(endpoint, "root", database);
+        run::<MySql>(plan, vec![config], workload, &mut Silent)
+    } else {
+        run::<Postgres>(plan, vec![Config::plain(endpoint, "postgres", database)], workload, &mut Silent)
+    };
+    let summary = summary.expect("a run");
     if let Some(e) = &summary.error {
         panic!("{e}");
     }
