@@ -1,4 +1,4 @@
-"""What the client costs on MariaDB, beside sysbench's driver: `make bench`.
+"""CPU time of the client on MariaDB, beside sysbench's driver: `make bench`.
 
 CPU of the client per transaction, Unix-domain socket, prepared point selects, one worker thread of ours and a thread a
 client of sysbench's, alternately, several rounds. Then the load of `pk` beside LOAD DATA LOCAL by MariaDB's own client.

@@ -70,11 +70,28 @@ struct Asked<L> {
     is_sent: bool,
 }
 
+impl<L: Copy> Asked<L> {
+    /// A request that no statement stands behind.
+    fn new(what: What, label: L, end: L, sequence: u8) -> Asked<L> {
+        let effect = Effect::STATEMENT;
+        let (slot, parameters, results) = (0, 0, 0);
+        let (reads, counts, is_sent) = (false, false, false);
+        Asked { what, label, end, effect, slot, parameters, reads, sequence, results, counts, is_sent }
+    }
+
+    /// A request for a statement.
+    fn of(s: &Statement<'_>, what: What, label: L, end: L, sequence: u8) -> Asked<L> {
+        let (reads, counts) = (s.reads, counts_rows(s.text));
+        let (effect, slot, parameters) = (s.effect, s.slot, s.parameters);
+        Asked { effect, slot, parameters, reads, counts, ..Asked::new(what, label, end, sequence) }
+    }
+}
+
 /// Returns true for statements that change rows.
 #[inline]
 fn counts_rows(sql: &str) -> bool {
-    let word: Vec<u8> = sql.trim_start().bytes().take(3).map(|b| b.to_ascii_lowercase()).collect();
-    matches!(word.as_slice(), b"ins" | b"upd" | b"del" | b"rep")
+    let beginning = sql.trim_start().as_bytes().get(..3);
+    beginning.is_some_and(|b| [b"ins", b"upd", b"del", b"rep"].iter().any(|word| b.eq_ignore_ascii_case(*word)))
 }
 
 /// Returns true for statements that MySQL does not prepare; what begins or ends a transaction is known by its effect.
@@ -188,19 +205,7 @@ impl<L: Copy> Conversation<L> {
             o.push(command::QUERY);
             write(o);
         });
-        self.ask(Asked {
-            what: What::Query,
-            label,
-            end,
-            effect,
-            slot: 0,
-            parameters: 0,
-            reads,
-            sequence,
-            results: 0,
-            counts,
-            is_sent: false,
-        });
+        self.ask(Asked { effect, reads, counts, ..Asked::new(What::Query, label, end, sequence) });
     }
 
     fn number_of(&self, slot: usize) -> Option<u32> {
@@ -221,19 +226,7 @@ impl<L: Copy> Conversation<L> {
             o.push(command::STMT_PREPARE);
             o.extend_from_slice(s.text.as_bytes());
         });
-        self.ask(Asked {
-            what: What::Prepare { execute },
-            label,
-            end,
-            effect: s.effect,
-            slot: s.slot,
-            parameters: s.parameters,
-            reads: s.reads,
-            sequence,
-            results: 0,
-            counts: counts_rows(s.text),
-            is_sent: false,
-        });
+        self.ask(Asked::of(s, What::Prepare { execute }, label, end, sequence));
     }
 
     /// The answer to a request is complete.
@@ -543,19 +536,7 @@ impl<L: Copy + Send> pgdyno_protocol::Conversation<L> for Conversation<L> {
             return self.ask_to_prepare(s, true, sending.part, sending.end, out);
         };
         let sequence = execute(out, number, |o| values::parameters(o, s.parameters, &mut value));
-        self.ask(Asked {
-            what: What::Execute,
-            label: sending.result,
-            end: sending.end,
-            effect: s.effect,
-            slot: s.slot,
-            parameters: s.parameters,
-            reads: s.reads,
-            sequence,
-            results: 0,
-            counts: counts_rows(s.text),
-            is_sent: false,
-        });
+        self.ask(Asked::of(s, What::Execute, sending.result, sending.end, sequence));
     }
 
     fn prepare(&mut self, s: &Statement<'_>, label: L, out: &mut Vec<u8>) {
@@ -564,19 +545,7 @@ impl<L: Copy + Send> pgdyno_protocol::Conversation<L> for Conversation<L> {
 
     fn sync(&mut self, label: L, out: &mut Vec<u8>) {
         let sequence = packet(out, 0, |o| o.push(command::PING));
-        self.ask(Asked {
-            what: What::Ping,
-            label,
-            end: label,
-            effect: Effect::STATEMENT,
-            slot: 0,
-            parameters: 0,
-            reads: false,
-            sequence,
-            results: 0,
-            counts: false,
-            is_sent: false,
-        });
+        self.ask(Asked::new(What::Ping, label, label, sequence));
     }
 
     fn command(&mut self, label: L, sql: &str, out: &mut Vec<u8>) {

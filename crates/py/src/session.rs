@@ -24,7 +24,7 @@ pub struct MySqlSession {
 
 #[pymethods]
 impl MySqlSession {
-    /// Connects within so many seconds.
+    /// Connects within `timeout_s` seconds.
     #[new]
     #[pyo3(signature = (config, timeout_s=10.0))]
     fn new(py: Python<'_>, config: &MySqlConfig, timeout_s: f64) -> PyResult<MySqlSession> {
