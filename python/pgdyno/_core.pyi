@@ -296,12 +296,14 @@ class Workload:
     def add_sample(self, sample: Sample) -> None:
         r"""Let the scripts that are added from now on `\pick` from a sample. Raises CoreError."""
 
-    def other_side(self, variables: dict[str, str], samples: Sequence[Sample] = ()) -> None:
+    def other_side(
+        self, variables: dict[str, str], samples: Sequence[Sample] = (), *, dialect: str = "postgresql"
+    ) -> None:
         """Assign the scripts that are added from now on to another side of a duet.
 
         For the clients of that side, `variables` override the variables that all clients have. Each of them must exist
         among those of all clients. In the same way, these clients pick from `samples`, and each sample must exist for
-        all clients.
+        all clients. `dialect` is the SQL of that side.
         """
     def preset(self, name: str, value: int) -> None: ...
     def schedule(self, clients: Sequence[Sequence[tuple[int, int, int]]]) -> None:

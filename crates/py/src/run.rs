@@ -10,7 +10,7 @@ use pgdyno_engine::Observation;
 use pgdyno_engine::worker::{STOP_NOW, STOP_SOON};
 use pgdyno_mysql::MySql;
 use pgdyno_postgres::Postgres;
-use pgdyno_protocol::Dialect;
+use pgdyno_protocol::{Dialect, Either, OneOf};
 use pgdyno_record as record;
 use pgdyno_record::Phase;
 use pyo3::exceptions::PyException;
@@ -320,6 +320,15 @@ impl SettingsOf for MySql {
     }
 }
 
+impl SettingsOf for Either<Postgres, MySql> {
+    fn of(server: &Server<'_>) -> Option<Self::Config> {
+        Some(match server {
+            Server::Postgres(config) => OneOf::First(Arc::new(config.inner.clone())),
+            Server::MySql(config) => OneOf::Second(Arc::new(config.inner.clone())),
+        })
+    }
+}
+
 type Running = std::thread::JoinHandle<Result<engine::Summary, engine::EngineError>>;
 
 /// Starts the engine on a product's servers.
@@ -353,10 +362,11 @@ pub fn run(
     let (sender, observations) = mpsc::channel();
     let stop = Arc::new(std::sync::atomic::AtomicU8::new(0));
     let channel = Channel { sender, stop: stop.clone() };
-    let (workload, thread) = if configs.iter().any(|c| matches!(c, Server::MySql(_))) {
-        start::<MySql>(&configs, engine_plan, workload, plan.seed, channel)?
-    } else {
-        start::<Postgres>(&configs, engine_plan, workload, plan.seed, channel)?
+    let mysql = configs.iter().filter(|c| matches!(c, Server::MySql(_))).count();
+    let (workload, thread) = match mysql {
+        0 => start::<Postgres>(&configs, engine_plan, workload, plan.seed, channel)?,
+        n if n == configs.len() => start::<MySql>(&configs, engine_plan, workload, plan.seed, channel)?,
+        _ => start::<Either<Postgres, MySql>>(&configs, engine_plan, workload, plan.seed, channel)?,
     };
 
     let observations = Mutex::new(observations);

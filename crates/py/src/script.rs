@@ -167,6 +167,14 @@ pub fn tpcc_constants(data_seed: u64) -> (u64, u64, u64, u64) {
     (c.last_name_load, c.last_name_run, c.customer, c.item)
 }
 
+fn flavour(dialect: &str) -> PyResult<Flavour> {
+    match dialect {
+        "postgresql" => Ok(Flavour::Postgres),
+        "mysql" => Ok(Flavour::MySql),
+        other => Err(errors::other(format!("dialect \"{other}\" is unknown; it is postgresql or mysql"))),
+    }
+}
+
 #[pymethods]
 impl Workload {
     /// No scripts yet; `variables` are given as on pgbench's command line (`-D name=value`). Without `strict`, what
@@ -179,12 +187,7 @@ impl Workload {
         marks: bool,
         dialect: &str,
     ) -> PyResult<Workload> {
-        let flavour = match dialect {
-            "postgresql" => Flavour::Postgres,
-            "mysql" => Flavour::MySql,
-            other => return Err(errors::other(format!("dialect \"{other}\" is unknown; it is postgresql or mysql"))),
-        };
-        Ok(Workload::of_flavour(variables, strict, marks, flavour))
+        Ok(Workload::of_flavour(variables, strict, marks, flavour(dialect)?))
     }
 
     /// The ledger: numbered rows of `run`; each client's record is appended to a file in the folder `records`.
@@ -212,9 +215,10 @@ impl Workload {
     }
 
     /// Scripts that are added from now on are those of another side of a duet; its clients have these variables over
-    /// those that all have, which must have them too, and pick from these samples, likewise.
-    #[pyo3(signature = (variables, samples=Vec::new()))]
-    fn other_side(&mut self, variables: BTreeMap<String, String>, samples: Vec<Rows>) -> PyResult<()> {
+    /// those that all have, which must have them too, and pick from these samples, likewise. `dialect` is its SQL.
+    #[pyo3(signature = (variables, samples=Vec::new(), *, dialect="postgresql"))]
+    fn other_side(&mut self, variables: BTreeMap<String, String>, samples: Vec<Rows>, dialect: &str) -> PyResult<()> {
+        self.options.flavour = flavour(dialect)?;
         let variables = variables.into_iter().map(|(k, v)| (k, Value::text_of(v.as_bytes()))).collect();
         let samples = samples.iter().map(|s| s.to_sample().map(Arc::new)).collect::<PyResult<_>>()?;
         self.sides.push(engine::Side { variables, samples });

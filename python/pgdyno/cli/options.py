@@ -194,6 +194,16 @@ Vary = Annotated[
         rich_help_panel=WHAT,
     ),
 ]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        "--against",
+        help="Compare the private PostgreSQL with a second server: mariadb (a private one, with equal promises), or a "
+        "connection string.",
+        metavar="SERVER",
+        rich_help_panel=WHAT,
+    ),
+]
 Order = Annotated[
     str | None,
     typer.Option(

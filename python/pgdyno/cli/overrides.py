@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pgdyno.cli import streams, vary
+from pgdyno.cli import against, streams, vary
 from pgdyno.cli.options import given
 from pgdyno.cli.requests import CapacityRequest, RunRequest
 from pgdyno.collect import host
@@ -74,6 +74,8 @@ class Overrides:
     #: --set and --vary, as NAME=VALUES.
     fixed: tuple[str, ...] = ()
     varied: tuple[str, ...] = ()
+    #: Server to compare with: "mariadb", or a connection string.
+    against: str | None = None
 
     def apply(self, experiment: Experiment) -> tuple[Experiment, list[Change]]:
         """Return the experiment with these values, validated once, and the changes that --shrink made.
@@ -102,6 +104,8 @@ class Overrides:
             data["title"] = f"{experiment.name}: {' and '.join(self.varied)}".replace("=", " = ")
             data["title_zh"] = ""
         data["run"] |= run
+        if self.against is not None:
+            against.add(data, experiment, self.against)
         if self.is_open:
             data["run"]["duration_limit_s"] = max(_LONGEST_S, data["run"]["duration_s"])
         _set_axes(data, axes, experiment)
@@ -192,7 +196,7 @@ def run_overrides(request: RunRequest) -> Overrides:
     return Overrides(
         run=run, axes=axes, scale=request.scale, shrink=request.shrink, workloads=named,
         is_open=request.until_steady and request.at_most is None,
-        fixed=tuple(request.set_ or ()), varied=tuple(request.vary or ()),
+        fixed=tuple(request.set_ or ()), varied=tuple(request.vary or ()), against=request.against,
     )  # fmt: skip
 
 

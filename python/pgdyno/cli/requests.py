@@ -70,6 +70,7 @@ class RunRequest:
     repetitions: options.Repetitions = None
     set_: options.Set = None
     vary: options.Vary = None
+    against: options.Against = None
     restarts: options.Restarts = None
     order: options.Order = None
     interval: options.Interval = None

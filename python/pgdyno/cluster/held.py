@@ -27,11 +27,8 @@ _HALF_LOG = 16 << 20
 Hold = Callable[[int], None]
 
 
-class HeldCluster(ABC):
-    """Common base of the servers that run as child processes; the server runs within `limits`."""
-
-    #: Its programs, once they are known.
-    binaries: Binaries | None = None
+class HeldServer(ABC):
+    """Common base of the servers that run as child processes, of any product; the server runs within `limits`."""
 
     def __init__(self, layout: Layout, settings: list[Setting], limits: Limits | None) -> None:
         self.layout = layout
@@ -127,6 +124,13 @@ class HeldCluster(ABC):
     def process_id(self) -> int | None:
         """The postmaster's process id."""
         return self._server.process_id if self._server else None
+
+
+class HeldCluster(HeldServer):
+    """Common base of PostgreSQL servers that run as child processes."""
+
+    #: Its programs, once they are known.
+    binaries: Binaries | None = None
 
     @property
     def target(self) -> Target:

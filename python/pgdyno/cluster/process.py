@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import psutil
 
@@ -28,6 +29,15 @@ STOP_TIMEOUT_S = 20.0
 
 class ServerProcess:
     """`postgres` on a data directory."""
+
+    #: Signals for a fast shutdown and for an immediate one.
+    shutdown: ClassVar[signal.Signals] = signal.SIGINT
+    immediate: ClassVar[signal.Signals] = signal.SIGQUIT
+    #: Signal that it gets when pgdyno dies.
+    orphaned: ClassVar[signal.Signals] = signal.SIGINT
+    #: Seconds that it may take to start and to stop.
+    start_timeout_s: ClassVar[float] = START_TIMEOUT_S
+    stop_timeout_s: ClassVar[float] = STOP_TIMEOUT_S
 
     def __init__(
         self,
@@ -51,7 +61,7 @@ class ServerProcess:
         self.data = data
         self.log = log
         self._account = account
-        self._options = [x for option in options for x in ("-c", option)]
+        self._options = list(options)
         self._stays = stays
         self._launch = list(launch)
         self._hold = hold or (lambda _: None)
@@ -66,22 +76,23 @@ class ServerProcess:
         """The postmaster's process id."""
         return self._process.pid if self._process else None
 
-    def start(self, timeout_s: float = START_TIMEOUT_S) -> None:
+    def start(self, timeout_s: float | None = None) -> None:
         """Start the server unless it runs, and wait until it accepts connections."""
         if self.is_alive():
             return
+        timeout_s = self.start_timeout_s if timeout_s is None else timeout_s
         dies = sys.platform == "linux" and not self._stays
         with home.opened_to_append(self.log) as log, signals_held():
             self._words_from = log.tell()
             self._process = subprocess.Popen(
-                [*self._launch, self.program, "-D", self.data, *self._options],
+                [*self._launch, *self._command()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd="/",
                 env=environment(),
                 start_new_session=True,
-                preexec_fn=partial(_die_with, os.getpid(), signal.SIGINT) if dies else None,
+                preexec_fn=partial(_die_with, os.getpid(), self.orphaned) if dies else None,
                 **({} if self._launch else self._account.popen()),
             )
         self._hold(self._process.pid)
@@ -106,11 +117,13 @@ class ServerProcess:
         process = self._process
         if process is None:
             return
-        ways: list[tuple[signal.Signals, float | None]] = [(signal.SIGINT, None if self._patient else STOP_TIMEOUT_S)]
+        ways: list[tuple[signal.Signals, float | None]] = [
+            (self.shutdown, None if self._patient else self.stop_timeout_s)
+        ]
         if discard:
             ways = []
         if discard or not self._patient:
-            ways += [(signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0)]
+            ways += [(self.immediate, 5.0), (signal.SIGKILL, 5.0)]
         # Interrupted half-way, we would take a server that still runs for one that has ended.
         with signals_held():
             for sig, patience in ways:
@@ -139,6 +152,10 @@ class ServerProcess:
     def last_words(self, lines: int = 5) -> Text:
         """Return the last lines of the server's log."""
         return last_words(self.log, lines, self._words_from)
+
+    def _command(self) -> list[str | Path]:
+        """Return the command line of the server."""
+        return [self.program, "-D", self.data, *(x for option in self._options for x in ("-c", option))]
 
     def _is_ready(self) -> bool:
         # The postmaster writes its state into the eighth line of its pid file.

@@ -13,7 +13,7 @@ from pgdyno import _core
 from pgdyno.errors import PgdynoError, RefusedError, TargetError, msg
 from pgdyno.load.dataset import MARK, Dataset
 from pgdyno.load.result import Loaded
-from pgdyno.message import Name
+from pgdyno.message import Name, Text
 from pgdyno.mysql.session import LONG_S, Session, literal
 from pgdyno.mysql.target import MySqlTarget
 from pgdyno.stream.events import DatasetDone, DatasetProgress
@@ -38,7 +38,7 @@ _BEGIN = (
 )
 
 
-def refuse_unfit(target: MySqlTarget, dataset: Dataset) -> None:
+def refuse_unfit(where: Text, dataset: Dataset) -> None:
     """Raise RefusedError for a dataset, or an option of one, that cannot be made there."""
     options = {
         "partitions": dataset.partitions,
@@ -49,7 +49,7 @@ def refuse_unfit(target: MySqlTarget, dataset: Dataset) -> None:
     named = [name for name, value in options.items() if value]
     if dataset.kind not in KINDS:
         raise RefusedError(
-            msg("error-no-loading-into-mysql", kind=dataset.kind, where=target.where), msg("remedy-kind-none-of-mysql")
+            msg("error-no-loading-into-mysql", kind=dataset.kind, where=where), msg("remedy-kind-none-of-mysql")
         )
     if named:
         raise RefusedError(msg("error-no-such-option-of-mysql", names=", ".join(named)), msg("remedy-leave-out"))

@@ -21,6 +21,7 @@ from pgdyno.report import (
     lead,
     names,
     outcomes,
+    promises,
     replication,
     resources,
     sides,
@@ -186,6 +187,7 @@ def answered(run: RunAnalysis) -> list[Text]:
 def _answered(run: RunAnalysis) -> list[Text]:
     return [
         *answer.without_work(run),
+        *promises.sentences(run),
         *fidelity.lost(run),
         *answer.without_one_level(run),
         *tpcc.sentences(run),
@@ -200,6 +202,7 @@ def _answered(run: RunAnalysis) -> list[Text]:
 def _alarms(run: RunAnalysis) -> list[Text]:
     """Return the sentences of the answer that no reader may miss: why its figures cannot be used as they are."""
     broken = [x for x in tpcc.sentences(run) if isinstance(x, Message) and x.id.startswith("answer-broken")]
+    broken += [x for x in promises.sentences(run) if isinstance(x, Message) and x.id == "answer-unequal-promises"]
     return [*answer.without_work(run), *fidelity.lost(run), *answer.without_one_level(run), *broken]
 
 
@@ -214,7 +217,7 @@ def _found_reasons(run: RunAnalysis) -> list[Text]:
 
 
 def _headline(run: RunAnalysis) -> list[Text]:
-    before = [*answer.without_work(run), *answer.without_one_level(run), *tpcc.sentences(run)]
+    before = [*answer.without_work(run), *promises.sentences(run), *answer.without_one_level(run), *tpcc.sentences(run)]
     before += replication.sentences(run)
     levels = answer.short_levels(run)
     return [*fidelity.lost(run), *before, *levels] if levels else []

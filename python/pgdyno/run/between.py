@@ -63,6 +63,8 @@ class BetweenTrials:
             if isinstance(site.target, MySqlTarget):
                 if isinstance(site.dataset, Dataset):
                     mysql.refresh(site.target, site.dataset)
+                if not between.restart:
+                    self._drop_caches(site)
                 time.sleep(between.pause_s)
                 return product_of(site.target).counters(site.target, record)
             with administration.connect(site.postgresql) as conn:

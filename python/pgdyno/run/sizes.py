@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -19,7 +20,7 @@ from pgdyno.errors import RefusedError, msg
 from pgdyno.load import find, mysql
 from pgdyno.load.dataset import KINDS, kind_named
 from pgdyno.load.own.dataset import OwnDataset
-from pgdyno.message import Text
+from pgdyno.message import Name, Text
 from pgdyno.mysql.target import MySqlTarget
 from pgdyno.run import dataset
 from pgdyno.run.addresses import Addresses
@@ -110,6 +111,9 @@ class DatasetSizes:
             target = self._addresses.resolve(place.target)
             if isinstance(target, MySqlTarget):
                 _look(target, self.dataset_of(place, folder=None), replace=self.options.replace)
+            elif target is None and self.experiment.all_targets[place.target].product == "mariadb":
+                wanted = plan_dataset(definition_of(self.experiment, place), folder=Path(tempfile.gettempdir()))
+                _refuse_misfit(Name(f"targets.{place.target}"), wanted)
             elif target is not None:
                 options = self.options
                 with administration.connect(target) as conn:
@@ -176,17 +180,22 @@ class DatasetSizes:
         return found
 
 
+def _refuse_misfit(where: Text, wanted: AnyDataset) -> None:
+    """Raise RefusedError for a dataset that cannot be made on a server of MySQL or MariaDB."""
+    if not isinstance(wanted, OwnDataset):
+        mysql.refuse_unfit(where, wanted)
+    elif wanted.kind != "none" or wanted.adopted:
+        raise RefusedError(
+            msg("error-no-loading-into-mysql", kind=wanted.kind, where=where),
+            msg("remedy-kind-none-of-mysql"),
+        )
+
+
 def _look(target: MySqlTarget, wanted: AnyDataset, *, replace: bool) -> None:
     """Raise RefusedError for a dataset that cannot be made there, or in whose place other tables stand."""
-    if isinstance(wanted, OwnDataset):
-        if wanted.kind != "none" or wanted.adopted:
-            raise RefusedError(
-                msg("error-no-loading-into-mysql", kind=wanted.kind, where=target.where),
-                msg("remedy-kind-none-of-mysql"),
-            )
-        return
-    mysql.refuse_unfit(target, wanted)
-    mysql.look(target, wanted, replace=replace)
+    _refuse_misfit(target.where, wanted)
+    if not isinstance(wanted, OwnDataset):
+        mysql.look(target, wanted, replace=replace)
 
 
 def _size_there(conn: psycopg.Connection[tuple[Any, ...]], definition: spec.Dataset) -> int | None:

@@ -104,6 +104,8 @@ class Dataset(Strict):
     dump: str = ""
     #: SQL that runs when the tables exist (functions, further tables); each must bear being repeated.
     setup: list[str] = []
+    #: In place of `setup` on MariaDB and MySQL, where their SQL differs.
+    setup_mysql: list[str] | None = None
 
     @property
     def is_own(self) -> bool:

@@ -56,6 +56,8 @@ class Target(Strict):
     """A database under test: a private server, or one that is there already."""
 
     title: str = ""
+    #: Product of the private server.
+    product: Literal["postgresql", "mariadb"] = "postgresql"
     #: Connection string of a running server, as libpq takes it; none: a private server is started for the run.
     conninfo: str | None = None
     #: Folder of a cluster that stays (pgdyno cluster create, or restore): started for the run, with `settings` over its
@@ -102,6 +104,10 @@ class Target(Strict):
             for name in ("conninfo", "version", "folder", "file_system", "tablespaces", "standbys", "setup"):
                 if getattr(self, name):
                     raise MistakeError("spec-cluster-or", name=name)
+        if self.product != "postgresql":
+            for name in ("conninfo", "cluster", "version", "file_system", "tablespaces", "standbys", "setup"):
+                if getattr(self, name):
+                    raise MistakeError("spec-only-postgresql", name=name)
         if self.folder is not None and self.file_system is not None:
             raise MistakeError("spec-either", one="folder", other="file_system")
         if self.standbys and self.tablespaces:

@@ -934,4 +934,15 @@ error-rows-missing = { $where }: { $name } has { $found } rows of { $of } after 
 error-tables-in-the-way = { $where } has tables of these names that pgdyno did not make: { $names }
 error-no-such-option-of-mysql = MySQL and MariaDB have no { $names }
 error-only-on-postgresql = { $what }: available on PostgreSQL only
+error-settings-of-one-product = { $names }: a setting of one product cannot vary on servers of two products
+remedy-settings-of-one-product = Set it in [targets.NAME] settings. synchronous_commit, fsync and full_page_writes may vary: MariaDB gets the same promise.
+error-mariadb-not-installed = a private MariaDB needs mariadbd and mariadb-install-db, which are not installed
+remedy-install-mariadb = Install them (apt-get install mariadb-server, dnf install mariadb-server), or name a running server: --against mysql://USER@HOST/DATABASE.
+error-mariadb-install-failed = mariadb-install-db failed: { $reason }
+error-against-several-targets = --against adds a server to an experiment with one target; this one has { $n }
+error-against-unknown = --against { $server }: unknown server
+remedy-against = Write mariadb, or a connection string: mysql://USER@HOST/DATABASE, or "host=... dbname=...".
+error-against-itself = --against: the experiment already has a target with the name { $name }
+error-against-one-sided = --against mariadb: target { $name } has { $key }, which a private MariaDB has not
+remedy-name-servers-in-file = Name both servers in the file, as [targets.NAME].
 error-unknown-scheme = { $named }: the scheme "{ $scheme }" is unknown

@@ -12,6 +12,7 @@ spec-dump-file = dump needs a dump: dump = "shop.dump"
 spec-adopt = adopt uses the tables as they are: leave out scale, partitions and unlogged
 spec-no-paths = { $name } takes options, no paths: pgdyno makes the file system in a file of its own
 spec-private-only = { $key } is for private servers, not for conninfo
+spec-only-postgresql = { $name } is available for PostgreSQL only, not with product = "mariadb"
 spec-password = do not write a password into this file: use ~/.pgpass, PGPASSWORD or a service file
 spec-cluster-or = give either cluster or { $name }: a cluster has its own { $name }
 spec-either = give either { $one } or { $other }

@@ -4,6 +4,11 @@ reason-shared-buffers = a quarter of the memory
 reason-cache-size = shared buffers and page cache together
 reason-maintenance = index builds: a sixteenth of the memory, at most 2 GB
 reason-connections = the largest number of clients, and some for administration
+reason-buffer-pool = half of the memory: InnoDB passes the page cache of the kernel by
+reason-redo-log = about as long between checkpoints as PostgreSQL with max_wal_size = 4GB
+reason-same-isolation = PostgreSQL's default, so that both products do the same work
+reason-same-promise = the promise of PostgreSQL's default
+reason-load-packets = rows of a load are sent in large packets
 reason-max-wal = in a short run checkpoints come by time, not by volume
 reason-min-wal = WAL segments are recycled, not created
 reason-checkpoint-timeout = no checkpoint within a short run, unless the volume requires one

@@ -934,4 +934,15 @@ error-rows-missing = { $where }：装载后 { $name } 有 { $found } 行，应�
 error-tables-in-the-way = { $where } 中有 pgdyno 未创建的同名表：{ $names }
 error-no-such-option-of-mysql = MySQL 和 MariaDB 没有 { $names }
 error-only-on-postgresql = { $what }：仅适用于 PostgreSQL
+error-settings-of-one-product = { $names }：某一种产品的参数不能在两种产品的服务器上变化
+remedy-settings-of-one-product = 请写在 [targets.NAME] 的 settings 中。synchronous_commit、fsync 和 full_page_writes 可以变化：MariaDB 会得到相同的保证。
+error-mariadb-not-installed = 私有 MariaDB 需要 mariadbd 和 mariadb-install-db，但尚未安装
+remedy-install-mariadb = 请安装（apt-get install mariadb-server、dnf install mariadb-server），或指定正在运行的服务器：--against mysql://USER@HOST/DATABASE。
+error-mariadb-install-failed = mariadb-install-db 失败：{ $reason }
+error-against-several-targets = --against 给只有一个目标的实验增加一台服务器；此实验有 { $n } 个目标
+error-against-unknown = --against { $server }：未知的服务器
+remedy-against = 请写 mariadb，或连接字符串：mysql://USER@HOST/DATABASE，或 "host=... dbname=..."。
+error-against-itself = --against：实验中已有名为 { $name } 的目标
+error-against-one-sided = --against mariadb：目标 { $name } 设有 { $key }，私有 MariaDB 没有此项
+remedy-name-servers-in-file = 请在文件中以 [targets.NAME] 指定两台服务器。
 error-unknown-scheme = { $named }：未知的协议名 "{ $scheme }"

@@ -12,6 +12,7 @@ spec-dump-file = dump 需要转储文件：dump = "shop.dump"
 spec-adopt = adopt 按原样使用表：不要给出 scale、partitions 和 unlogged
 spec-no-paths = { $name } 只接受选项，不接受路径：pgdyno 在自己的文件中创建文件系统
 spec-private-only = { $key } 只用于私有服务器，不能与 conninfo 同用
+spec-only-postgresql = { $name } 仅适用于 PostgreSQL，不能与 product = "mariadb" 同用
 spec-password = 不要把密码写入此文件：请使用 ~/.pgpass、PGPASSWORD 或服务文件
 spec-cluster-or = cluster 与 { $name } 只能给出其一：集群已有自己的 { $name }
 spec-either = { $one } 与 { $other } 只能给出其一

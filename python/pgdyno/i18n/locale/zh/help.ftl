@@ -111,6 +111,7 @@ option-until-steady = 每次试验达到设定时长后继续，直到吞吐量�
 option-at-most = --until-steady 时每次试验的最长时间：秒数，或 90s、10m、1h。默认：30m。
 option-set = 设置一个服务器参数、脚本变量或轴。可重复。
 option-vary = 比较某个参数、变量或轴的若干取值，例如 work_mem=4MB,64MB。可重复。
+option-against = 将私有 PostgreSQL 与第二台服务器比较：mariadb（私有，保证相同），或连接字符串。
 option-restarts = 将私有服务器启动 N 次，每次启动后执行所有重复：每次启动的吞吐量各不相同，结论应对每次启动都成立。默认：由实验决定；--vary 改变服务器参数时为 5。
 option-order = 试验的顺序。random：随机；interleaved：每个配置各一次，然后进行下一次重复；written：按文件顺序；duet：两个配置在同一次试验内轮流执行，每次约一秒；simultaneous：两个配置同时运行。默认：auto，即比较两个参数、版本或服务器时用 duet，否则用 random。
 option-interval = 时间序列中一行所覆盖的时间。默认：1。

@@ -4,6 +4,11 @@ reason-shared-buffers = 内存的四分之一
 reason-cache-size = 共享缓冲区加页缓存
 reason-maintenance = 建索引：内存的十六分之一，至多 2 GB
 reason-connections = 最大连接数，另留管理连接
+reason-buffer-pool = 内存的一半：InnoDB 不使用内核的页缓存
+reason-redo-log = 检查点间隔与 max_wal_size = 4GB 的 PostgreSQL 大致相同
+reason-same-isolation = 与 PostgreSQL 的默认值相同，使两种产品做同样的工作
+reason-same-promise = 与 PostgreSQL 默认值的保证相同
+reason-load-packets = 装载的行以大包发送
 reason-max-wal = 短时运行中按时间而非按数据量触发检查点
 reason-min-wal = 重用 WAL 段，不新建
 reason-checkpoint-timeout = 短时运行中不触发检查点，除非数据量需要
