@@ -107,7 +107,7 @@ def remove_abandoned(owned: Made) -> bool:
         except OSError:
             return False
         for folder in (owned.path, *owned.path.glob("standby*")):
-            _kill_postmaster(folder)
+            _kill_server(folder)
         if not network.remove_of(owned.path):
             return False
         _unmount(owned.path)
@@ -120,14 +120,18 @@ def _unmount(folder: Path) -> None:
     if mount.is_mount():
         # What is below it is ours as well, and gone with it.
         for inside in mount.glob(f"{PREFIX}*"):
-            _kill_postmaster(inside)
+            _kill_server(inside)
         subprocess.run(["umount", "-l", str(mount)], capture_output=True, check=False)
 
 
-def _kill_postmaster(folder: Path) -> None:
-    """Stop a server that still runs in `folder`."""
-    with contextlib.suppress(OSError, ValueError, IndexError, psutil.Error):
-        process = psutil.Process(int((folder / "data" / "postmaster.pid").read_text().splitlines()[0]))
-        if process.name() == "postgres" and str(folder) in " ".join(process.cmdline()):
-            process.send_signal(signal.SIGQUIT)
-            process.wait(5)
+def _kill_server(folder: Path) -> None:
+    """Stop a server that still runs in `folder`, PostgreSQL or MariaDB."""
+    for file, name, how in (
+        ("data/postmaster.pid", "postgres", signal.SIGQUIT),
+        ("socket/pid", "mariadbd", signal.SIGKILL),
+    ):
+        with contextlib.suppress(OSError, ValueError, IndexError, psutil.Error):
+            process = psutil.Process(int((folder / file).read_text().splitlines()[0]))
+            if process.name() == name and str(folder) in " ".join(process.cmdline()):
+                process.send_signal(how)
+                process.wait(5)
