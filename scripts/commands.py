@@ -256,6 +256,8 @@ def _needed(words: list[str]) -> str:
         # There must be statements to capture, while it looks.
         out += "(pgbench -U postgres -h $PWD/c1/socket -n -S -c 2 -T 12 shop > /dev/null 2>&1 &); sleep 1; "
     if words[1] == "new":
+        # It may write files of SQL beside, which others here need as they are.
+        out += "mkdir -p fresh && cd fresh; " if "--kind" in words else ""
         out += f"rm -f {words[2]}; "
     return out
 

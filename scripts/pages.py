@@ -7,6 +7,7 @@ import json
 import re
 import textwrap
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,21 @@ _TEXTS = {
         "and notes what is named first. One round on two cores:",
         "how": "How \"{name}\" is made ({clients}, {seconds:g} s)", "clients": "{n} clients", "client": "1 client",
         "tpcc": "TPC-C with {n} warehouses",
+        "again": "Meanwhile another session executes `{sql}` every {every_s:g} s.",
+        "always": "Meanwhile another session executes `{sql}` again and again.",
+        "once": "After {after_s:g} s another session executes `{sql}`.",
+        "held": "After {after_s:g} s another session begins a transaction with `{sql}` and leaves it open.",
+        "quota": "The client may use {n:g} of a CPU.", "server_cpus": "The server may use {n:g} of a CPU.",
+        "delay": "A proxy between client and server delays each message by {n} ms.",
+        "_throttled": "The device under the data takes 150 writes a second.",
+        "_slow_checkpoints": "The device under the data takes 24 MiB/s, and another session executes `checkpoint` "
+        "every 4 s.",
+        "_slow_writes": "The device under the data takes 48 MiB/s.",
+        "_burners": "Meanwhile two other processes for each CPU compute without a pause.",
+        "_standby": "A synchronous standby (`pg_receivewal`) confirms WAL once a second.",
+        "_sleeping_trigger": "A trigger sleeps for 20 ms in one of 100 updates.",
+        "_frozen": "The backends of the clients are stopped twice (SIGSTOP, then SIGCONT).",
+        "on_slow_disk": "The data lie on a disk that is slow to flush.",
         "never": "It is not made by the bench: what it names is what no rule explains.",
         "summary": "The bench makes {made} scenarios of these causes. In one round of each, on two cores with nothing "
         "else at work, the cause was named first in all; so at least {least} come first (95% confidence, two-sided). "
@@ -69,6 +85,20 @@ _TEXTS = {
         "并记录首先被指出的原因。双核机器，一轮：",
         "how": "“{name}”的注入方法（{clients}，{seconds:g} 秒）", "clients": "{n} 个客户端", "client": "1 个客户端",
         "tpcc": "{n} 个仓库的 TPC-C",
+        "again": "同时，另一个会话每 {every_s:g} 秒执行一次 `{sql}`。",
+        "always": "同时，另一个会话反复执行 `{sql}`。",
+        "once": "{after_s:g} 秒后，另一个会话执行 `{sql}`。",
+        "held": "{after_s:g} 秒后，另一个会话以 `{sql}` 开始一个事务并保持打开。",
+        "quota": "客户端只能使用 {n:g} 个 CPU。", "server_cpus": "服务器只能使用 {n:g} 个 CPU。",
+        "delay": "客户端与服务器之间的代理把每条消息延迟 {n} 毫秒。",
+        "_throttled": "数据所在设备每秒只能写 150 次。",
+        "_slow_checkpoints": "数据所在设备每秒只能写 24 MiB，另一个会话每 4 秒执行一次 `checkpoint`。",
+        "_slow_writes": "数据所在设备每秒只能写 48 MiB。",
+        "_burners": "同时，每个 CPU 上有两个其他进程不停计算。",
+        "_standby": "同步备库（`pg_receivewal`）每秒只确认一次 WAL。",
+        "_sleeping_trigger": "触发器在 1% 的更新中休眠 20 毫秒。",
+        "_frozen": "客户端的后端进程两次被暂停（SIGSTOP，然后 SIGCONT）。",
+        "on_slow_disk": "数据位于刷盘很慢的磁盘上。",
         "never": "基准不制造它：它指的是没有规则能解释的情况。",
         "summary": "基准制造了这些原因的 {made} 种情形，各一轮都排在第一位（双核，无其他负载）。"
         "由此推断，同类原因排在第一位的概率不低于 {least}（95% 置信，双侧）。"
@@ -216,7 +246,30 @@ def _made(i: injections.Injected, lang: str) -> list[str]:
         out += ["```sql", *_wrapped(i.script.strip()), "```", ""]
     if i.conf.strip():
         out += ["```ini", *_wrapped(i.conf.strip()), "```", ""]
-    return out
+    return out + [line for text in beside(i, lang) for line in (_paragraph(text), "")]
+
+
+def beside(i: injections.Injected, lang: str) -> Iterator[str]:
+    """Yield sentences on what makes a cause beside the script and the settings."""
+    t = _TEXTS[lang]
+    # A statement stands between backticks, in one line.
+    values = {
+        k: " ".join(v.split()) if isinstance(v, str) else v for k, v in getattr(i.disturb, "__dict__", {}).items()
+    }
+    match i.disturb:
+        case injections.Repeated(every_s=every_s):
+            yield t["again" if every_s else "always"].format(**values)
+        case injections.Once():
+            yield t["once"].format(**values)
+        case injections.Held():
+            yield t["held"].format(**values)
+        case other if other is not nullcontext and other is not injections.synced:
+            yield t[other.__name__]
+    if i.place is injections.on_slow_disk:
+        yield t["on_slow_disk"]
+    for key, n in (("quota", i.quota), ("server_cpus", i.server_cpus), ("delay", i.delay_ms)):
+        if n:
+            yield t[key].format(n=n)
 
 
 def _wrapped(code: str) -> Iterator[str]:

@@ -80,35 +80,55 @@ def beside(act: Callable[[Server, threading.Event], None], server: Server) -> It
         thread.join(20)
 
 
-def _repeated(sql: str, every_s: float) -> Disturb:
-    def act(server: Server, end: threading.Event) -> None:
+@dataclass(frozen=True)
+class Repeated:
+    """Statements that another session executes again and again."""
+
+    sql: str
+    every_s: float
+
+    def __call__(self, server: Server) -> AbstractContextManager[None]:
+        return beside(self._act, server)
+
+    def _act(self, server: Server, end: threading.Event) -> None:
         with psycopg.connect(server.conninfo(), autocommit=True, application_name="somebody") as conn:
-            while not end.wait(every_s):
-                conn.execute(sql.encode())
-
-    return lambda server: beside(act, server)
+            while not end.wait(self.every_s):
+                conn.execute(self.sql.encode())
 
 
-def _once(sql: str, after_s: float) -> Disturb:
-    def act(server: Server, end: threading.Event) -> None:
-        if not end.wait(after_s):
-            for statement in sql.split(";"):
+@dataclass(frozen=True)
+class Once:
+    """Statements that another session executes once."""
+
+    sql: str
+    after_s: float
+
+    def __call__(self, server: Server) -> AbstractContextManager[None]:
+        return beside(self._act, server)
+
+    def _act(self, server: Server, end: threading.Event) -> None:
+        if not end.wait(self.after_s):
+            for statement in self.sql.split(";"):
                 server.sql(statement)
 
-    return lambda server: beside(act, server)
 
-
-def _held(sql: str, after_s: float, for_s: float) -> Disturb:
+@dataclass(frozen=True)
+class Held:
     """A transaction that does something, and stays open."""
 
-    def act(server: Server, end: threading.Event) -> None:
-        with psycopg.connect(server.conninfo(), application_name="report") as conn:
-            end.wait(after_s)
-            conn.execute(sql.encode())
-            end.wait(for_s)
-            conn.rollback()
+    sql: str
+    after_s: float
+    for_s: float
 
-    return lambda server: beside(act, server)
+    def __call__(self, server: Server) -> AbstractContextManager[None]:
+        return beside(self._act, server)
+
+    def _act(self, server: Server, end: threading.Event) -> None:
+        with psycopg.connect(server.conninfo(), application_name="report") as conn:
+            end.wait(self.after_s)
+            conn.execute(self.sql.encode())
+            end.wait(self.for_s)
+            conn.rollback()
 
 
 def _burn(until: float) -> None:
@@ -142,7 +162,7 @@ def _sleeping_trigger(server: Server) -> Iterator[None]:
     yield
 
 
-def _synced(server: Server) -> AbstractContextManager[Any]:
+def synced(server: Server) -> AbstractContextManager[Any]:
     """Write the loaded data to the disk before the clients connect, so that nothing of it is written later."""
 
     def act(server: Server, end: threading.Event) -> None:
@@ -277,7 +297,7 @@ def _limited(server: Server, what: str, limit: int) -> Iterator[None]:
 @contextmanager
 def _slow_checkpoints(server: Server) -> Iterator[None]:
     """Checkpoints every few seconds, on a device that writes so many bytes a second for the server's processes."""
-    with _limited(server, "write_bps", 24 << 20), _repeated("checkpoint", 4.0)(server):
+    with _limited(server, "write_bps", 24 << 20), Repeated("checkpoint", 4.0)(server):
         yield
 
 
@@ -343,7 +363,7 @@ EVERY = (
         # So many pages that not all have been changed when the next checkpoint comes, on fast machines neither.
         "checkpoints", "checkpoint-full-pages", _UPDATE.format(n=1_500_000), _filled(1_500_000),
         f"{_DURABLE}autovacuum=off\ntrack_wal_io_timing=on\nwal_compression=off\nshared_buffers=512MB\n"
-        "max_wal_size=8GB\n", clients=8, seconds=16, disturb=_repeated("checkpoint", 3.0),
+        "max_wal_size=8GB\n", clients=8, seconds=16, disturb=Repeated("checkpoint", 3.0),
     ),
     Injected(
         "tiny shared_buffers", "buffer-misses", _POINT.format(n=500_000), _filled(500_000, 300),
@@ -392,12 +412,12 @@ EVERY = (
     ),
     Injected(
         "locked table", "foreign-lock", _OWN, _filled(20_000), _LOOSE,
-        disturb=_held("lock table t in share mode", 3.0, 4.0),
+        disturb=Held("lock table t in share mode", 3.0, 4.0),
     ),
     Injected(
         "open transaction", "held-snapshot", "\\set id random(1, 20)\nUPDATE t SET v = v + 1 WHERE id = :id;\n",
         _filled(200), f"{_LOOSE}autovacuum=on\nautovacuum_naptime=1\n", clients=2, seconds=16,
-        disturb=_held("set transaction isolation level repeatable read; select count(*) from t", 0.0, 60.0),
+        disturb=Held("set transaction isolation level repeatable read; select count(*) from t", 0.0, 60.0),
     ),
     Injected(
         "missing index", "missing-index", "\\set v random(1, 20000)\nSELECT id FROM t WHERE v = :v;\n",
@@ -418,12 +438,12 @@ EVERY = (
         "plan that changes", "plan-changed", "\\set v random(1, 20000)\nSELECT id FROM t WHERE v = :v;\n",
         f"{_ROWS} insert into t select i, 1, 'x' from generate_series(1, 20000) i; create index on t (v); "
         "vacuum analyze t; update t set v = id", f"{_LOOSE}plan_cache_mode=force_generic_plan\n", clients=1,
-        disturb=_once("analyze t", 7.5),
+        disturb=Once("analyze t", 7.5),
     ),
     Injected(
         "index created", "level-change", "\\set v random(1, 20000)\nSELECT id FROM t WHERE v = :v;\n",
         f"{_ROWS} insert into t select i, i, 'x' from generate_series(1, 20000) i; vacuum analyze t", _LOOSE,
-        clients=1, says="t_v_idx", disturb=_once("create index on t (v)", 7.5),
+        clients=1, says="t_v_idx", disturb=Once("create index on t (v)", 7.5),
     ),
     Injected(
         "no vacuum", "bloat", f"{_UPDATE.format(n=500)}SELECT count(*) FROM t;\n",
@@ -455,12 +475,12 @@ EVERY = (
         # Of another table: no lock is in the way.
         "VACUUM FULL of another table", "foreign-command", _OWN,
         f"{_filled(20_000)}; create table big as select i, repeat('x', 400) pad from generate_series(1, 1500000) i",
-        f"{_LOOSE}max_wal_size=8GB\n", clients=4, seconds=16, says="VACUUM FULL", disturb=_once("VACUUM FULL big", 6.0),
+        f"{_LOOSE}max_wal_size=8GB\n", clients=4, seconds=16, says="VACUUM FULL", disturb=Once("VACUUM FULL big", 6.0),
     ),
     Injected(
         # All the time, so that no stretch of the trial is without it; the script is short of a processor.
         "queries of another session", "foreign-command", _POINT.format(n=1000), _filled(1000), _LOOSE, clients=4,
-        says="generate_series", disturb=_repeated("select sum(i * 2) from generate_series(1, 300000) i", 0.0),
+        says="generate_series", disturb=Repeated("select sum(i * 2) from generate_series(1, 300000) i", 0.0),
     ),
     Injected(
         # No statement of the script reads the other table: the foreign key's check does.
@@ -472,12 +492,12 @@ EVERY = (
     Injected(
         # In the middle of the trial: one level before, another after.
         "primary key dropped", "level-change", _POINT.format(n=200_000), _filled(200_000), _LOOSE, clients=2,
-        seconds=16, says="t_pkey", disturb=_once("alter table t drop constraint t_pkey", 9.0),
+        seconds=16, says="t_pkey", disturb=Once("alter table t drop constraint t_pkey", 9.0),
     ),
     Injected(
         "setting changed", "level-change", _OWN, _filled(20_000), "autovacuum=off\nfsync=on\nsynchronous_commit=off\n",
         clients=2, seconds=16, says="synchronous_commit",
-        disturb=_once("alter system set synchronous_commit = on; select pg_reload_conf()", 9.0),
+        disturb=Once("alter system set synchronous_commit = on; select pg_reload_conf()", 9.0),
     ),
     Injected(
         # The script knows nothing of it, and p99 is all that a client sees.
@@ -507,7 +527,7 @@ EVERY = (
         "TPC-C: slow commits", "wal-flush", warehouses=8, says="COMMIT takes",
         conf=f"{_DURABLE}autovacuum=off\ntrack_wal_io_timing=on\nmax_wal_size=8GB\nwal_init_zero=off\n", clients=4,
         place=on_slow_disk,
-        disturb=_synced, why_not=lambda: slowdisk.why_not() or no_loop(),
+        disturb=synced, why_not=lambda: slowdisk.why_not() or no_loop(),
     ),
     Injected(
         # Of the five a stock level reads most: two hundred rows of stock, anywhere in it. One client leaves processors

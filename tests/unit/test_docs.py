@@ -18,6 +18,7 @@ from pgdyno import i18n
 from pgdyno.spec.datasets import Column, Dataset, Fill
 from pgdyno.spec.experiment import Axes, Experiment, Run, Target
 
+from tests.support import causes
 from tests.support.cli import PGDYNO, environment
 
 ROOT = Path(__file__).parent.parent.parent
@@ -77,6 +78,16 @@ def test_every_key_is_documented() -> None:
         for key in model.model_fields:
             # Sections of their own explain these.
             assert re.search(rf"`{key}(\.|`)", section) or key in ("datasets", "run"), f"{heading}: {key}"
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_a_cause_page_says_what_goes_on_beside_the_load(lang: str) -> None:
+    """Script and settings alone do not make these causes."""
+    pages = generator().pages
+    by_name = {i.name: list(pages.beside(i, lang)) for i in causes.EVERY}
+    assert "`checkpoint`" in by_name["checkpoints"][0] and "3" in by_name["checkpoints"][0]
+    assert "VACUUM FULL big" in by_name["VACUUM FULL of another table"][0]
+    assert by_name["processors' quota"] and by_name["slow network"] and not by_name["missing index"]
 
 
 def pages_of_the_guide() -> list[Path]:

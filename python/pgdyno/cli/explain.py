@@ -124,7 +124,7 @@ def _print_action(a: Action, out: Console, say: Callable[[Text | Message | Name]
     title = say(message("explain-do"))
     for n, line in enumerate(a.lines):
         out.print(Padding(RichText.assemble((f"{title if not n else ''}  ".ljust(6), "dim"), say(line)), (0, 0, 0, 5)))
-    out.print(Padding(RichText(say(a.predicted), style="dim"), (0, 0, 0, 11)))
+    out.print(Padding(RichText(say(a.outlook), style="dim"), (0, 0, 0, 11)))
 
 
 def _nothing(run: RunAnalysis, group: Group, looked_for: int) -> Message:

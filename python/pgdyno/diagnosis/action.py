@@ -41,6 +41,8 @@ class Action:
     protocol: str | None = None
     #: A crash of the server may lose commits that were acknowledged.
     weakens_durability: bool = False
+    #: Measured effect, where the run has the configuration to which the action leads.
+    measured: Message | None = None
 
     @property
     def lines(self) -> list[Message | Name]:
@@ -74,8 +76,10 @@ class Action:
         return gain_shown(self.gain)
 
     @property
-    def predicted(self) -> Message:
-        """The predicted gain, its model, and the price, in a sentence."""
+    def outlook(self) -> Message:
+        """The gain and the price in a sentence: as measured in the run, or else as predicted by the model."""
+        if self.measured is not None:
+            return message("action-measured", measured=self.measured, price=self.price_message)
         model = message(f"gain-{self.model}")
         return message("action-predicted", gain=self.gain_message, model=model, price=self.price_message)
 

@@ -76,9 +76,10 @@ def whole_pages_share(e: Observed) -> float | None:
 def _device_use(e: Observed, *columns: str) -> float | None:
     """Return the sum of columns of the busiest device, per transaction.
 
-    None means that the device is not visible. Writes of other programs to this device count as well.
+    None means that the device is not visible, or that both sides of a duet may use it. Writes of other programs to this
+    device count as well.
     """
-    if not e.tps or not e.busiest_device:
+    if not e.tps or not e.busiest_device or e.is_duet:
         return None
     return sum(e.device(c) for c in columns) / e.tps
 

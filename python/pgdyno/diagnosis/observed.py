@@ -18,6 +18,7 @@ from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
 from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.finding import CauseName, Confidence, Fact, Finding, Kind
+from pgdyno.diagnosis.phrases import is_commit
 from pgdyno.diagnosis.recorded import SAMPLE_NS, Recorded, Row, Wait, is_outside, ratio, runs
 from pgdyno.diagnosis.thresholds import Cpus, Ranking, Samples
 from pgdyno.message import Message
@@ -31,7 +32,6 @@ _SCANNED = re.compile(r"\bScan on ([^\s();]+)")
 #: Statements that the server counted, by those that were executed, where it counted throughout.
 _MOST_COUNTED = 0.9
 #: A statement that ends a transaction.
-_COMMIT = re.compile(r"\s*(?:commit|end)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,17 @@ class Observed:
         """Mean of the repetitions."""
         found = [r.trial.summary.tps for r in self.trials if r.trial.summary]
         return sum(found) / len(found) if found else 0.0
+
+    @cached_property
+    def commits_per_s(self) -> float:
+        """Commits per second of the time in which the server's counters were read.
+
+        It is the throughput, except in a duet, in which the turns of the other side count as time too.
+        """
+        if not self.is_duet:
+            return self.tps
+        seconds = sum(r.seconds for r in self.trials)
+        return sum(i.committed for r in self.trials for i in r.intervals) / seconds if seconds else 0.0
 
     @cached_property
     def latency_ns(self) -> float:
@@ -188,7 +199,7 @@ class Observed:
             s.latency
             for r in self.trials
             for s in (r.trial.summary.statements if r.trial.summary else ())
-            if _COMMIT.match(s.text)
+            if is_commit(s.text)
         ]
         count = sum(x.count for x in found)
         return sum(x.mean_ns * x.count for x in found) / count if count else None
@@ -420,7 +431,7 @@ class Observed:
         is unknown, or that nothing was committed.
         """
         amount = self.mean("counters", column)
-        return amount / self.tps if amount is not None and self.tps else None
+        return amount / self.commits_per_s if amount is not None and self.commits_per_s else None
 
     def whole(self, source: str) -> list[Row]:
         """Return all rows of a source from all repetitions: those of the measurement, and those of whole trials."""
@@ -462,7 +473,8 @@ class Observed:
     def processors(self) -> Processors | None:
         """Use of the machine's processors by the server, the client and others, or None if it was not observed.
 
-        It is not observed if the server runs on another machine.
+        It is not observed if the server runs on another machine. In a duet it is the use over the turns of all sides,
+        and the server's part is that of all servers.
         """
         cores = self.mean("machine", "cores")
         # Without the server's processes all of it would be somebody else's.
@@ -471,7 +483,9 @@ class Observed:
         busy = sum(self.mean("machine", f"cpu_{s}") or 0.0 for s in ("user", "nice", "system", "irq", "softirq"))
         client = self.mean("processes", "cpu", kind="pgdyno") or 0.0
         # Clocks of the scheduler and of the machine's states are not the same: no part is more than the whole.
-        server = min(max(0.0, (self.mean("processes", "cpu") or 0.0) - client), max(0.0, busy - client))
+        servers = [self, *self._other_sides]
+        used = sum(max(0.0, (e.mean("processes", "cpu") or 0.0) - client) for e in servers)
+        server = min(used, max(0.0, busy - client))
         backends = self.mean("processes", "cpu", kind="client backend") or 0.0
         waiting = self.mean("processes", "waiting_for_cpu", kind="client backend") or 0.0
         steal = self.mean("machine", "cpu_steal") or 0.0
@@ -479,6 +493,18 @@ class Observed:
         kernel = sum(self.mean("machine", f"cpu_{s}") or 0.0 for s in ("irq", "softirq"))
         others = max(0.0, busy - client - server - kernel)
         return Processors(cores, busy, server, client, others, steal, waiting / (backends + waiting or 1.0))
+
+    @cached_property
+    def _other_sides(self) -> list[Observed]:
+        """The other sides of a duet: trials under the load of the same start."""
+        if not self.is_duet:
+            return []
+        own, starts = {r.trial.plan.number for r in self.trials}, {r.trial.start_ns for r in self.trials}
+        sides: dict[object, list[TrialRecord]] = {}
+        for t in self.data.trials:
+            if t.plan.number not in own and t.start_ns and t.start_ns in starts:
+                sides.setdefault(t.plan.key, []).append(t)
+        return [Observed(self.data, trials) for trials in sides.values()]
 
     def cpu_share(self, mean: float, used: Callable[[Row, dict[str, float]], float]) -> Share:
         """Return a share of all processors with the interval that its samples give.

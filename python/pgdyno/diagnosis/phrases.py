@@ -18,7 +18,13 @@ _STATEMENT = 80
 _CHECK = re.compile(
     r'(?:SELECT \S+ FROM|DELETE FROM|UPDATE) (?:ONLY )?("(?:[^"]|"")+"\."(?:[^"]|"")+") .*OPERATOR\(', re.DOTALL
 )
+_COMMIT = re.compile(r"\s*(?:commit|end)\b", re.IGNORECASE)
 _COLUMNS = re.compile(r"^select\b.*?\bfrom\b", re.IGNORECASE)
+
+
+def is_commit(statement: str) -> bool:
+    """Return True for COMMIT and END."""
+    return _COMMIT.match(statement) is not None
 
 
 def shortened(statement: str) -> str:
@@ -61,9 +67,12 @@ def _many_tables(e: Observed) -> Message | None:
 
 
 def slowest(e: Observed) -> Message | None:
-    """Return the statement that takes most of a transaction's time, or None if no one stands out."""
+    """Return the statement that takes most of a transaction's time, or None if no one stands out.
+
+    COMMIT does not: its time is a wait for WAL.
+    """
     statement, share = e.slowest_statement
-    if share < Ranking.STATEMENT_NAMED:
+    if share < Ranking.STATEMENT_NAMED or is_commit(statement):
         return None
     return message("slowest", statement=Name(shortened(statement)), share=Quantity(share, "share"))
 

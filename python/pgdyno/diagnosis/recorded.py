@@ -48,6 +48,16 @@ def is_outside(what: Wait) -> bool:
     return kind == "Client" or state == "idle" or (state.startswith("idle in transaction") and not kind)
 
 
+def _is_busy(what: Wait) -> bool:
+    """Return True within a transaction or a statement."""
+    return what[0] != "idle"
+
+
+def _waits_for_client(what: Wait) -> bool:
+    """Return True within a transaction, while the server has nothing to do for the client."""
+    return _is_busy(what) and is_outside(what)
+
+
 class Row(dict[str, Any]):
     """A row of a source."""
 
@@ -179,13 +189,16 @@ class Recorded:
         have just received a statement, without a processor to read it. PostgreSQL still reports that backend as idle.
 
         The kernel may count more time on processors and in their queues than PostgreSQL reports. The difference is
-        then subtracted from the backends that are idle or wait for their client, sample by sample.
+        then subtracted from the backends that are idle or wait for their client: sample by sample, or, where clients
+        are idle on purpose, over the whole trial and from the time within transactions only.
         """
         time, clients = self._told_time, float(self.trial.plan.clients)
         backends = [row for row in self.rows("processes") if row["kind"] == "client backend"]
         # Others than our clients may be among what the kernel tells, if they are not told apart.
-        if self.is_idle_on_purpose or (self.are_others_at_work and not self.tells_others_apart) or not backends:
+        if self.is_observation or (self.are_others_at_work and not self.tells_others_apart) or not backends:
             return time
+        if self.is_idle_on_purpose:
+            return self._with_hidden_over_all(time, backends)
         own = [min(clients, row["cpu"] + row["waiting_for_cpu"]) for row in backends]
         if not time:
             # What the others wait for is not known.
@@ -200,6 +213,23 @@ class Recorded:
             return time
         seen = {row["start_ns"] // SAMPLE_NS: n / clients for row, n in zip(backends, own, strict=True)}
         return [s.with_hidden(seen.get(s.start_ns // SAMPLE_NS, mean)) for s in time]
+
+    def _with_hidden_over_all(self, time: list[Sampled], backends: Sequence[Row]) -> list[Sampled]:
+        """Return `time` with what only the kernel counted on processors, for clients that are idle on purpose.
+
+        A sample cannot tell which of the idle clients would be at work. The sums over the trial can: idle backends use
+        no processor.
+        """
+        cpu_s = sum((row["cpu"] + row["waiting_for_cpu"]) * (row["end_ns"] - row["start_ns"]) for row in backends) / 1e9
+        sampled_s = sum(row["end_ns"] - row["start_ns"] for row in backends) / 1e9
+        told, busy, outside = (sum(s.seconds * s.count(of) for s in time) for of in (runs, _is_busy, _waits_for_client))
+        seconds = sum(s.seconds for s in time)
+        if not outside or not sampled_s:
+            return time
+        hidden = cpu_s / sampled_s * seconds - told
+        if hidden < Samples.HIDDEN * busy:
+            return time
+        return [s.with_running(min(1.0, hidden / outside), _waits_for_client) for s in time]
 
     @cached_property
     def _told_time(self) -> list[Sampled]:
@@ -281,8 +311,12 @@ class Sampled:
         """
         outside = self.count(is_outside)
         part = min(1.0, max(0.0, seen * self.count(_all) - self.count(runs)) / outside) if outside else 0.0
-        counts = {what: n * (1 - part) if is_outside(what) else n for what, n in self.counts.items()}
-        counts[_RUNNING] = counts.get(_RUNNING, 0.0) + part * outside
+        return self.with_running(part, is_outside)
+
+    def with_running(self, part: float, of: Callable[[Wait], bool]) -> Sampled:
+        """Return a copy in which a part of the clients of some kind counts as running."""
+        counts = {what: n * (1 - part) if of(what) else n for what, n in self.counts.items()}
+        counts[_RUNNING] = counts.get(_RUNNING, 0.0) + part * self.count(of)
         return replace(self, counts=counts)
 
 

@@ -162,7 +162,8 @@ def speeds(found: Round, load: Load) -> None:
     behind = [s for s in load.series if s.at_s >= fault]
     found.first_commit_s = next((s.at_s - fault for s in behind if s.committed), None)
     for n in range(len(behind) - _A_SECOND + 1):
-        if sum(s.committed for s in behind[n : n + _A_SECOND]) >= _AS_BEFORE * found.tps:
+        # It begins with a commit: a pause at its beginning is not recovered.
+        if behind[n].committed and sum(s.committed for s in behind[n : n + _A_SECOND]) >= _AS_BEFORE * found.tps:
             found.recovered_s = behind[n].at_s - fault
             break
 

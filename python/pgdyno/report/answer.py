@@ -365,7 +365,7 @@ def short_levels(run: RunAnalysis) -> list[Text]:
             spread = message("level-range", low=_number(own[0]), high=_number(own[-1]), n=len(own))
         known = is_known(pooled.count, PERCENTILES[2])
         p99 = message("level-p99", p99=Quantity(pooled.p99_ns, "latency")) if known else None
-        where = Name(f"{workload} {hot * 100:g}%" if several else workload)
+        where = listed([Name(workload), *([message("hot-set", share=Quantity(hot, "%"))] if several else [])])
         out.append(
             message(
                 "level",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pgdyno.analysis.compare import Verdict
 from pgdyno.judge.compared import Row
 from pgdyno.judge.groups import Group
-from pgdyno.message import message
+from pgdyno.message import Name, message
 from pgdyno.plot.model import (
     COLOURS,
     DASHES,
@@ -110,7 +110,9 @@ def ratios(compared: Sequence[Row], say: Say) -> Figure | None:
     rows = [r for r in compared if verdicts.is_readable(r.comparison.low, r.comparison.high)][:_MOST_RATIOS]
     if not rows:
         return None
-    several = len({r.pair.difference for r in rows}) > 1
+    sides = {r.pair.difference for r in rows}
+    several = len(sides) > 1
+    ratio = message("axis-b-by-a") if several or "" in sides else message("axis-ratio", sides=Name(sides.pop()))
     panels: dict[str, list[Interval]] = {}
     for r in rows:
         c = r.comparison
@@ -123,7 +125,7 @@ def ratios(compared: Sequence[Row], say: Say) -> Figure | None:
     bounds = min(ends) / _MARGIN, max(ends) * _MARGIN
     drawn = []
     for n, (label, own) in enumerate(panels.items(), 1):
-        x = Axis(say(message("axis-b-by-a")) if n == len(panels) else "", "log", bounds)
+        x = Axis(say(ratio) if n == len(panels) else "", "log", bounds)
         y = Axis(kind="band", bands=tuple(i.band for i in own))
         drawn.append(Panel(x, y, [Rule(x=1.0), *own], label, 460, 24 * len(own)))
     shown = {r.comparison.verdict for r in rows}

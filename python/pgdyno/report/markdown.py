@@ -64,7 +64,7 @@ def _why(view: View) -> list[str]:
         for n, f in enumerate(e.findings, 1):
             out.append(f"{n}. {say(message('label', label=f.role))} **{say(f.sentence)}** ({say(f.cost)})")
             out += [f"   - {say(x)}" for x in (f.facts, message("heading-try", remedy=f.remedy)) if x]
-            out += [f"   - `{' '.join(view.say(line) for line in a.lines)}` ({say(a.predicted)})" for a in f.actions]
+            out += [f"   - `{' '.join(view.say(line) for line in a.lines)}` ({say(a.outlook)})" for a in f.actions]
         out += [""] if e.findings else [say("nothing-stands-out"), ""]
     return [*out, *(line for text in view.not_judged for line in (say(text), ""))]
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from pgdyno.analysis.compare import MARGIN
 from pgdyno.diagnosis import explain
+from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.diagnosis.observed import Observed
 from pgdyno.judge.axes import AxisComparisons, along_axes
 from pgdyno.judge.groups import Group, fastest, groups_of, nearest
 from pgdyno.judge.regimes import spoiling
-from pgdyno.model import TrialRecord
+from pgdyno.message import Message, message
+from pgdyno.model import TrialRecord, spelled
 from pgdyno.store.reading import RunData
+from pgdyno.units import Quantity
 
 T = TypeVar("T")
 
@@ -84,7 +88,38 @@ class RunAnalysis:
     def diagnosis_of(self, group: Group) -> Diagnosis:
         """Return the findings of one configuration."""
         numbers = ",".join(str(t.plan.number) for t in group.trials)
-        return self.once(f"diagnosis.{numbers}", lambda: explain.find_causes(self.observed(group.trials)))
+        return self.once(f"diagnosis.{numbers}", lambda: self._diagnosed(group))
+
+    def _diagnosed(self, group: Group) -> Diagnosis:
+        """Return the findings of a configuration, with the measured gain of actions that the run has tried."""
+        found = explain.find_causes(self.observed(group.trials))
+        findings = [
+            replace(f, actions=[replace(a, measured=self._measured(a, group)) for a in f.actions])
+            for f in found.findings
+        ]
+        return replace(found, findings=findings)
+
+    def _measured(self, action: Action, group: Group) -> Message | None:
+        """Return the throughput of the configuration to which an action leads, beside that of `group`.
+
+        None means that the run has no such configuration.
+        """
+        if action.sql or action.protocol is not None:
+            return None
+        wanted = {**group.varied, **action.settings}
+        clients = group.clients if action.clients is None else action.clients
+        there = next(
+            (
+                g for g in self.groups
+                if g is not group and (g.workload, g.hot_set, g.clients) == (group.workload, group.hot_set, clients)
+                and {k: spelled(v) for k, v in g.varied.items()} == {k: spelled(v) for k, v in wanted.items()}
+            ),
+            None,
+        )  # fmt: skip
+        if there is None or there.mixed or group.mixed:
+            return None
+        now, then = (_throughput(g) for g in (group, there))
+        return message("action-measured-tps", now=now, then=then)
 
     def observed(self, trials: Sequence[TrialRecord]) -> Observed:
         """Return what was sampled in some trials of one configuration."""
@@ -98,6 +133,14 @@ class RunAnalysis:
         if name not in self._once:
             self._once[name] = compute()
         return cast(T, self._once[name])
+
+
+def _throughput(group: Group) -> Message:
+    """Return the throughput of a configuration with its half-width, if that is known."""
+    tps, half = Quantity(group.over("tps").mean, "count"), group.half_width()
+    if half is None:
+        return message("speed-tps", n=tps)
+    return message("speed-tps-sure", n=tps, half=Quantity(half, "half-width"))
 
 
 def _spread(groups: Sequence[Group], most: int) -> list[Group]:

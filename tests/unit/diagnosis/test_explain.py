@@ -216,6 +216,8 @@ class _Measured:
     def tps(self) -> float:
         return 100.0
 
+    is_duet = False
+
     @property
     def busiest_device(self) -> str:
         return "sda"
@@ -973,6 +975,71 @@ def test_the_other_side_of_a_duet_is_no_neighbour(tmp_path: Path, order: str) ->
     )  # fmt: skip
     causes_found = {f.cause for f in RunAnalysis(reading.read(run)).diagnosis.findings}
     assert ("noisy-neighbour" in causes_found) == (order == "random")
+
+
+def _in_turns(folder: Path, sampled: dict[str, list[dict[str, Any]]]) -> reading.RunData:
+    """A duet of two values under the load of one start, each with every second interval."""
+    run = synthetic.make_run(
+        folder, synthetic.plans([4], 1, jit=["on", "off"]), lambda *_: 1000.0, sampled=sampled,
+        manifest={"same_machine": True, "run": {"repetitions": 1, "interval_s": 1.0, "order": "duet"}},
+    )  # fmt: skip
+    data = reading.read(run)
+    data.trials[:] = [replace(t, start_ns=1) for t in data.trials]
+    for t in data.trials:
+        del data.series[t.plan.number][1:-1:2]
+    return data
+
+
+def test_clients_of_a_duet_run_when_the_kernel_says_so(tmp_path: Path) -> None:
+    """PostgreSQL shows who waits for a CPU to read a statement as waiting for its client; the sums tell them apart."""
+    in_transaction = {**_RUNNING, "state": "idle in transaction", "wait_type": "Client", "wait": "ClientRead"}
+    waits = [
+        {**_RUNNING, "processes": 0.1}, {**in_transaction, "processes": 1.0},
+        {**in_transaction, "state": "idle", "processes": 2.9},
+    ]  # fmt: skip
+    backend = {"kind": "client backend", "processes": 4.0, "cpu": 0.4, "waiting_for_cpu": 0.3, "read_bytes_per_s": 0.0,
+               "write_bytes_per_s": 0.0}  # fmt: skip
+    data = _in_turns(tmp_path, {"waits": waits, "processes": [backend]})
+    observed = RunAnalysis(data).observed(data.trials[:1])
+    assert observed.running is not None and observed.outside is not None
+    assert observed.running.mean == pytest.approx(0.7 / 1.1, abs=0.01)
+    assert observed.outside.mean == pytest.approx(0.4 / 1.1, abs=0.01)
+
+
+def test_counters_of_a_duet_are_divided_by_the_commits_of_the_same_time(tmp_path: Path) -> None:
+    """The server's counters also count the time of the other side's turns."""
+    data = _in_turns(tmp_path, {"counters": [{"wal_bytes_per_s": 1e6}]})
+    observed = RunAnalysis(data).observed(data.trials[:1])
+    assert observed.tps == pytest.approx(1000)
+    assert observed.per_transaction("wal_bytes_per_s") == pytest.approx(1e6 / (1000 * 11 / 20), rel=0.01)
+
+
+def test_the_cpus_of_a_duet_are_those_of_both_servers(tmp_path: Path) -> None:
+    backend = {"kind": "client backend", "processes": 4.0, "cpu": 0.9, "waiting_for_cpu": 0.5, "read_bytes_per_s": 0.0,
+               "write_bytes_per_s": 0.0}  # fmt: skip
+    machine = {**_IDLE_CPU, "cpu_user": 1.9, "cpu_idle": 0.1}
+    sampled = {"machine": [machine], "processes": [backend], "waits": [{**_RUNNING, "processes": 4.0}]}
+    data = _in_turns(tmp_path, sampled)
+    analysis = RunAnalysis(data)
+    p = analysis.observed(data.trials[:1]).processors
+    assert p is not None and p.server == pytest.approx(1.8) and p.others == pytest.approx(0.2)
+    assert "server-cpu" in {f.cause for f in analysis.diagnosis.findings}
+
+
+@pytest.mark.parametrize("has_it", [True, False])
+def test_an_action_that_the_run_has_tried_is_not_predicted(tmp_path: Path, has_it: bool) -> None:
+    sync = {**_RUNNING, "wait_type": "IO", "wait": "WalSync", "processes": 3.0}
+    run = synthetic.make_run(
+        tmp_path, synthetic.plans([4], 3, synchronous_commit=["on", "off" if has_it else "local"]),
+        lambda p, *_: 1000.0 if p.varied["synchronous_commit"] == "on" else 3000.0,
+        sampled={"waits": [sync, {**_RUNNING, "processes": 1.0}], "counters": [{"wal_syncs_per_s": 400.0}]},
+        manifest={"server": {"settings": {"synchronous_commit": {"value": "on"}}}},
+    )  # fmt: skip
+    analysis = RunAnalysis(reading.read(run))
+    actions = [a for f in analysis.diagnosis_of(analysis.groups[0]).findings for a in f.actions if a.settings]
+    (to_off,) = [a for a in actions if a.settings.get("synchronous_commit") == "off"]
+    assert to_off.outlook.id == ("action-measured" if has_it else "action-predicted")
+    assert ("3,000 TPS" in i18n.text(to_off.outlook)) == has_it
 
 
 @pytest.mark.parametrize(("waiting", "first"), [(8.0, "sync-standby"), (2.0, "noisy-neighbour")])

@@ -239,8 +239,8 @@ def test_a_verdict_says_what_was_lost_and_why() -> None:
     calm = verdict.judge_rounds([round_with()] * 20)
     assert calm.is_good and not calm.why
     assert i18n.text(calm.sentence) == (
-        "nothing lost: 0 of 2,000 acknowledged commits in 20 rounds (at 95% confidence at most 14% of such failures "
-        "lose any)"
+        "nothing lost: 0 of 2,000 acknowledged commits in 20 rounds (at 95% confidence, at most 14% of such failures "
+        "lose a commit)"
     )
     lost = [acknowledged(0, 9)]
     for found, word in (
@@ -462,8 +462,21 @@ def test_what_a_fault_did_to_the_speed_is_told() -> None:
     found.audit = Audit(100, 0, 0, 0)
     v = verdict.judge_rounds([found])
     said = " ".join(reports.words(words.timing(v, Options())))
-    assert "3,000 before the fault, 75 until all were served again, 300 behind that" in said, said
+    assert "3,000 before the fault, 75 on average until all were served again, 300 afterwards" in said, said
     assert tells(said, "drill-not-recovered", rounds="1 round", seconds="8.0"), said
+
+
+def test_a_recovery_begins_with_a_commit() -> None:
+    """The second that is as good as before may not begin within the outage."""
+    load = SimpleNamespace(series=[], started_ns=100 * S)
+    for n in range(60):
+        latency = Histogram()
+        latency.record(1_000_000)
+        load.series.append(Slice(n / 10, 0 if 20 <= n < 27 else 300, latency))
+    load.between = partial(Load.between, load)
+    found = Round(1, "kill-primary", "*", "on", fault_ns=102 * S, tps=3000.0, p99_s=0.001, served_ns=103 * S)
+    speeds(found, load)  # type: ignore[arg-type]
+    assert found.first_commit_s == pytest.approx(0.7) and found.recovered_s == pytest.approx(0.7)
 
 
 def test_who_was_never_served_waited_at_least_so_long() -> None:

@@ -344,6 +344,22 @@ def test_rows_of_the_planner_are_about(tmp_path: Path) -> None:
     assert sizes is not None and all(row[sizes.keys.index("rows")].startswith("~") for row in sizes.texts())
 
 
+@pytest.mark.parametrize(
+    ("text", "last"),
+    [
+        (
+            "The CPUs are 94% busy (PostgreSQL 59%, others 1%): backends waited for a CPU",
+            "(PostgreSQL 59%, others 1%) …",
+        ),
+        ("one two three four five six seven eight nine ten eleven twelve thirteen", "seven eight nine ten eleven …"),
+        ("short", "short"),
+    ],
+)
+def test_a_reason_ends_with_a_clause(text: str, last: str) -> None:
+    """Neither within brackets nor within a clause, where it has several."""
+    assert summary._cut(text, 32, 2)[-1] == last
+
+
 def test_a_name_is_not_cut_within_a_word() -> None:
     assert terminal._heading("synchronous_commit") == "synchronous_commit"
     assert terminal._heading("rows a transaction") == "rows a\ntransaction"

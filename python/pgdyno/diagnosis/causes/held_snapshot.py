@@ -28,7 +28,7 @@ def _judge(e: Observed) -> Finding | None:
     of_slots = max((_held_throughout(r) for r in e.trials), default=0.0)
     length = max((r.seconds for r in e.trials), default=0.0)
     is_session = oldest >= max(HeldSnapshot.AGE_S, length / 2) and age >= HeldSnapshot.DEAD_ROWS
-    is_slot = of_slots >= max(HeldSnapshot.DEAD_ROWS, e.tps * max(HeldSnapshot.STANDBY_AGE_S, length / 2))
+    is_slot = of_slots >= max(HeldSnapshot.DEAD_ROWS, e.commits_per_s * max(HeldSnapshot.STANDBY_AGE_S, length / 2))
     if not (is_session or is_slot):
         return None
     fell = max(0.0, -e.movement)

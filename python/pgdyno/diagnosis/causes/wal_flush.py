@@ -35,7 +35,7 @@ def _judge(e: Observed) -> Finding | None:
     if cost is None or cost.mean < WalFlush.SHARE:
         return None
     facts = []
-    commits, syncs = e.tps, e.mean("counters", "wal_syncs_per_s")
+    commits, syncs = e.commits_per_s, e.mean("counters", "wal_syncs_per_s")
     group = sync = commit = None
     if commits and syncs:
         group = message("wal-flush-group", n=Quantity(commits / syncs, "factor"))

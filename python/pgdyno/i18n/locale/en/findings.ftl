@@ -93,7 +93,7 @@ nested = ; function { $name } takes { $share } of the statements' time ({ $each 
 nested-foreign-key = ; checks of foreign keys in table { $name } take { $share } of the statements' time ({ $each } per check)
 nested-statement = ; { $name }, which other statements call, takes { $share } of the statements' time ({ $each } per call)
 many-tables = ; the plan of { $statement } has { $n } tables and partitions, each of which is locked and opened for an execution
-slowest = ; { $share } of a transaction is { $statement }
+slowest = ; { $share } of a transaction's time is { $statement }
 other-waits-meaning = ; PostgreSQL: { $description }
 other-waits-statement = ; { $share } of that in { $statement }
 other-waits-asleep-remedy = No script calls pg_sleep: look for it in the triggers and functions of the tables that the script changes (track_functions = all shows their time).

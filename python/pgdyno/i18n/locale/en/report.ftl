@@ -89,6 +89,7 @@ level-interval = 95% CI ±{ $half }, n={ $n }
 level-range = range { $low }-{ $high }, n={ $n }
 level-of-one = n=1
 speed-tps = { $n } TPS
+speed-tps-sure = { $n } TPS (±{ $half })
 speed-rows = { $n } rows/s
 answer-level = { $workload }{ $over }: { $speed }{ $sure }{ $p99 } with { $clients }{ $enough }.
 answer-over = { " " }over { $share } of the rows
@@ -347,7 +348,7 @@ compared-within-rounds = , which are compared within their round
 note-spread-learned = How far they lie apart is learned from all configurations.
 note-qps = Mean over the repetitions, at the number of clients that was best; the table of throughput and latency has all of them. QPS counts the SQL statements of committed transactions, BEGIN and END included.
 note-rows = TPS times the rows that each transaction writes: mean of n repetitions, ± as in the table of throughput and latency. Index growth: of all indexes over a trial, warm-up included, mean of the repetitions.
-note-detail = TPS: mean over n repetitions, or over n starts of the server where there are several. ±: half the width of the 95% confidence interval of TPS, in percent of it; of a single repetition from its own time series, which does not know how far equal runs lie apart. Spread: (highest - lowest) / median. Latency of whole transactions, percentiles of all repetitions' transactions together, to 3 significant digits; client and server on one machine count each other's waiting for a CPU. p50 ± and so on: as ±, of the percentile beside it. Too few: no transaction lies beyond it. A dash: no one figure holds.
+note-detail = TPS: mean over n repetitions, or over n starts of the server where there are several. ±: half the width of the 95% confidence interval of TPS, in percent of it; of a single repetition from its own time series, which does not know how far equal runs lie apart. Spread: (highest - lowest) / median. Latency of whole transactions, percentiles of all repetitions' transactions together, to 3 significant digits; client and server on one machine count each other's waiting for a CPU. p50 ± and so on: as ±, of the percentile beside it. Too few: no transaction lies beyond it. A dash: the throughput changed its level in a trial, so that no one figure holds (see the caveats).
 note-own-intervals = p50 ± and so on: by the trial's own intervals.
 note-highest-rate = Highest rate that held { $slo } twice: { $rate } TPS.
 note-capacity = At the higher of the two rates half of the trials meet { $slo }; { $level } interval from all trials, for this start of the server.
@@ -487,6 +488,7 @@ axis-qps = QPS
 axis-new-orders = new orders/min
 axis-waited-for = waited for
 axis-b-by-a = ratio of B to A
+axis-ratio = ratio ({ $sides })
 axis-written = written (MB/s)
 axis-write-time = a write (ms)
 axis-read = read (MB/s)

@@ -1,12 +1,12 @@
 # 各原因说明：是什么（about-NAME）、如何识别（-seen）、代价如何测量（-cost）。
 # 报告在每项发现旁显示这些文字；docs/guide/causes 各页由此生成。
 
-about-autovacuum = autovacuum 工作进程在客户端运行时清理死行、更新统计信息。它读写同样的表，占用 CPU，并写 WAL。
+about-autovacuum = autovacuum 工作进程在客户端运行时清理死元组、更新统计信息。它读写同样的表，占用 CPU，并写 WAL。
 about-autovacuum-seen = 工作进程出现在 pg_stat_progress_vacuum、服务器日志（log_autovacuum_min_duration）或服务器进程中。损失达吞吐量的 3% 且区间大于零，或占 CPU 的 4% 起报告。
 about-autovacuum-cost = 同一次试验中，有工作进程的采样与其余采样比较吞吐量。若工作进程一直运行，代价为其占繁忙 CPU 的份额。
 
-about-bloat = 每次 UPDATE 和 DELETE 都留下死行。若不及时清理，表和索引变大，每条语句要读更多的页。页内没有空间或修改了索引列的更新不是 HOT 更新，还要写每个索引。
-about-bloat-seen = 一次试验中吞吐量下降 10% 以上，且 pg_stat_all_tables 显示死行超过 5,000 且达到活行的一半，或 HOT 更新不到一半。
+about-bloat = 每次 UPDATE 和 DELETE 都留下死元组。若不及时清理，表和索引变大，每条语句要读更多的页。页内没有空间或修改了索引列的更新不是 HOT 更新，还要写每个索引。
+about-bloat-seen = 一次试验中吞吐量下降 10% 以上，且 pg_stat_all_tables 显示死元组超过 5,000 且达到活行的一半，或 HOT 更新不到一半。
 about-bloat-cost = 一次试验中吞吐量降幅的一半。这是估算值，实际影响在零与全部降幅之间。
 
 about-buffer-misses = 不在 shared_buffers 中的页要从内核页缓存复制。不涉及磁盘，但每次复制需要一次系统调用和 CPU 时间。
@@ -49,8 +49,8 @@ about-foreign-lock = 不属于负载的会话持有锁（LOCK TABLE、DDL、长�
 about-foreign-lock-seen = 有客户端等待时，每秒用 pg_blocking_pids 找出持锁会话。占客户端时间的 2% 起报告。
 about-foreign-lock-cost = 持锁者为其他会话时，锁等待占客户端时间的份额。
 
-about-held-snapshot = 未结束的事务、预备事务、复制槽或备库持有旧快照。VACUUM 不能清理此后的死行，表变大，版本链变长。
-about-held-snapshot-seen = 其他会话最老的快照不短于半次试验，跨越 1,000 个事务，并保留 1,000 行以上死行。
+about-held-snapshot = 未结束的事务、预备事务、复制槽或备库持有旧快照。VACUUM 不能清理此后的死元组，表变大，版本链变长。
+about-held-snapshot-seen = 其他会话最老的快照不短于半次试验，跨越 1,000 个事务，并保留 1,000 行以上死元组。
 about-held-snapshot-cost = 一次试验中吞吐量降幅的一半。这是估算值，实际影响在零与全部降幅之间。
 
 about-level-change = 吞吐量在试验的一部分时间为一个水平，其余时间为另一个水平：删除了索引、改变了参数、计划改变、缓存变热、机器变慢。整个试验的一个数字不代表其中任何一个。

@@ -944,5 +944,5 @@ error-against-unknown = --against { $server }：未知的服务器
 remedy-against = 请写 mariadb，或连接字符串：mysql://USER@HOST/DATABASE，或 "host=... dbname=..."。
 error-against-itself = --against：实验中已有名为 { $name } 的目标
 error-against-one-sided = --against mariadb：目标 { $name } 设有 { $key }，私有 MariaDB 没有此项
-remedy-name-servers-in-file = 请在文件中以 [targets.NAME] 指定两台服务器。
+remedy-name-servers-in-file = 请在文件中以 [targets.NAME] 指定两个实例。
 error-unknown-scheme = { $named }：未知的协议名 "{ $scheme }"

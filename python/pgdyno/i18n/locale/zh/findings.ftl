@@ -7,9 +7,9 @@ autovacuum-cpu = ：其工作进程使用一个 CPU 的 { $cpu }，读写 { $mov
 autovacuum-runs-cpu = ：日志中有 { $runs } 次，其工作进程使用一个 CPU 的 { $cpu }，读写 { $moved }
 autovacuum-remedy = 加大 autovacuum_vacuum_cost_delay 或减小 autovacuum_vacuum_cost_limit；调整 autovacuum_naptime 和该表的 scale factor；降低 fillfactor，使更新保持 HOT。
 
-bloat-fills = 一次试验中吞吐下降 { $drop }，同时 { $table } 中死行不断增加：结束时每个活行有 { $dead } 个死行，其更新中 { $hot } 为 HOT。
-bloat-not-hot = 一次试验中吞吐下降 { $drop }，同时 { $table } 的更新大多写入了其他页：HOT 更新占 { $hot }，每个活行有 { $dead } 个死行。
-bloat-dead = 一次试验中吞吐量下降 { $drop }，同时 { $table } 中死行不断增加：结束时每个活行有 { $dead } 个死行。
+bloat-fills = 一次试验中吞吐下降 { $drop }，同时 { $table } 中死元组不断增加：结束时每个活行有 { $dead } 个死元组，其更新中 { $hot } 为 HOT。
+bloat-not-hot = 一次试验中吞吐下降 { $drop }，同时 { $table } 的更新大多写入了其他页：HOT 更新占 { $hot }，每个活行有 { $dead } 个死元组。
+bloat-dead = 一次试验中吞吐量下降 { $drop }，同时 { $table } 中死元组不断增加：结束时每个活行有 { $dead } 个死元组。
 bloat-remedy = 让 autovacuum 跟上（加大 autovacuum_vacuum_cost_limit）；该表 fillfactor = 80；不在会变化的列上建索引。
 bloat-catalog-remedy = 不断有表和其他对象被创建和删除：临时表每个会话只创建一次（ON COMMIT DELETE ROWS），并让 autovacuum 跟上。
 
@@ -61,9 +61,9 @@ session-unnamed = 未命名
 session-active = 活动
 statement-none = 无语句
 
-held-snapshot = 其他会话的事务已打开 { $age }，其间有 { $transactions } 个事务：至多 { $dead } 个死行无法清理；一次试验中吞吐下降 { $drop }。
-held-snapshot-remedy = 结束该事务（两阶段事务用 ROLLBACK PREPARED）；设置 idle_in_transaction_session_timeout；hot_standby_feedback 和复制槽也会持有死行。
-held-snapshot-slot = 复制槽（或备库的 hot_standby_feedback）持有早于 { $transactions } 个事务的快照：至多 { $dead } 个死行无法清理；一次试验中吞吐下降 { $drop }。
+held-snapshot = 其他会话的事务已打开 { $age }，其间有 { $transactions } 个事务：至多 { $dead } 个死元组无法清理；一次试验中吞吐下降 { $drop }。
+held-snapshot-remedy = 结束该事务（两阶段事务用 ROLLBACK PREPARED）；设置 idle_in_transaction_session_timeout；hot_standby_feedback 和复制槽也会持有死元组。
+held-snapshot-slot = 复制槽（或备库的 hot_standby_feedback）持有早于 { $transactions } 个事务的快照：至多 { $dead } 个死元组无法清理；一次试验中吞吐下降 { $drop }。
 held-snapshot-slot-remedy = 无人使用时删除该复制槽，或使其备库追上；有长查询的备库设 hot_standby_feedback = off。
 
 missing-index = 有语句以顺序扫描读取 { $table } 的 { $rows } 行以得到 { $wanted } 行，占事务时间的 { $share }：{ $statement }
@@ -73,7 +73,7 @@ missing-index-statement = ：{ $statement }
 missing-index-hidden = 每个事务从头到尾读取表 { $table } { $scans } 次，每次 { $rows } 行，而脚本的语句都不这样做：是外键检查、触发器或函数所为。这是客户端在 CPU 上的 { $share } 时间的一部分。
 missing-index-hidden-remedy = 在 { $table } 引用其他表的列上，或触发器和函数查找行所用的列上创建索引。
 
-network-far = 网络往返每次 { $trip }，每个事务 { $trips } 次，占事务延迟 { $latency } 的 { $share }；客户端时间中有 { $outside } 服务器处于空闲。
+network-far = 网络往返每次 { $trip }，每个事务 { $trips } 次，占事务延迟 { $latency } 的 { $share }；客户端时间中有 { $outside } 后端在等待客户端。
 network-far-remedy = 减少往返：流水线（\startpipeline）、函数、一条语句多行；或让客户端离服务器更近。
 network-held-up = 消息在途中滞留：客户端时间的 { $outside } 消耗在服务器之外，每次往返 { $took }，而空查询最快只需 { $trip }。
 network-held-up-remedy = 检查中间环节：繁忙的代理或连接池，未设 TCP_NODELAY 的代理（小消息须等待确认，每次 40 毫秒），或已占满的链路。
@@ -93,7 +93,7 @@ nested = ；函数 { $name } 占语句时间的 { $share }（每次调用 { $eac
 nested-foreign-key = ；在表 { $name } 中检查外键占语句时间的 { $share }（每次 { $each }）
 nested-statement = ；由其他语句调用的 { $name } 占语句时间的 { $share }（每次调用 { $each }）
 many-tables = ；{ $statement } 的计划包含 { $n } 个表和分区，执行时要逐个加锁和打开
-slowest = ；一个事务中 { $statement } 占 { $share }
+slowest = ；{ $statement } 占事务耗时的 { $share }
 other-waits-meaning = ；PostgreSQL 的说明：{ $description }
 other-waits-statement = ；其中 { $share } 在 { $statement } 中
 other-waits-asleep-remedy = 脚本没有调用 pg_sleep：请检查脚本所修改的表的触发器和函数（track_functions = all 显示其耗时）。
@@ -119,9 +119,9 @@ server-cpu = CPU 使用率 { $busy }（PostgreSQL { $server }{ $client }{ $other
 server-cpu-statement = ，其中 { $share } 在 { $statement } 中
 server-cpu-client = ，pgdyno 客户端 { $client }
 server-cpu-others = ，其他 { $others }
-server-cpu-remedy = 更多或更快的核；客户端使用单独的机器；预备语句；减少往返。
+server-cpu-remedy = 增加或换用更快的 CPU 核；客户端使用单独的机器；预备语句；减少往返。
 server-cpu-unseen = 语句在执行或等待 CPU，占客户端时间的 { $share }；看不到服务器所在机器，无法区分二者{ $nested }。
-server-cpu-unseen-remedy = 查看服务器所在机器的 CPU；更多或更快的核，或减少每条语句访问的行。
+server-cpu-unseen-remedy = 查看服务器所在机器的 CPU；增加或换用更快的 CPU 核，或减少每条语句访问的行。
 
 stalls-once = 吞吐量下降一次，持续 { $longest }，降至平常的 { $level }：损失吞吐量的 { $loss }。{ $seen }
 stalls = 吞吐量下降 { $n } 次{ $every }：损失 { $loss }；最长一次持续 { $longest }，为平常的 { $level }。{ $seen }
@@ -200,7 +200,7 @@ whole-cpus = CPU
 confidence-high = 高
 confidence-medium = 中
 confidence-low = 低
-finding-cost = 占{ $whole }的 { $share }；可信度{ $confidence }
+finding-cost = 占{ $whole }的 { $share }；可信度：{ $confidence }
 not-judged-many = 在 { $of } 种配置中判断了 { $n } 种的瓶颈：每种负载和变体中最快的，以及均匀选取的其他配置。用 `pgdyno explain RUN` 加 --workload 和 --clients 可判断其余配置。
 not-judged-missing = 无法判断 { $cause }：没有记录 { $missing }
 not-judged-defect = 无法判断 { $cause }：pgdyno 的缺陷，请报告：{ $defect }
@@ -209,7 +209,7 @@ not-judged-defect = 无法判断 { $cause }：pgdyno 的缺陷，请报告：{ $
 fact-workers-cpu = 工作进程 CPU
 fact-bytes-moved = 读写字节
 fact-runs = 次数
-fact-dead-rows-per-live = 每个活行的死行
+fact-dead-rows-per-live = 每个活行的死元组
 fact-hot-updates = HOT 更新
 fact-misses = 不在 shared_buffers 的页
 fact-pages-missed = 每事务缓冲区未命中的块
@@ -236,7 +236,7 @@ fact-transaction-age = 其事务已持续
 fact-times-seen = 看到的次数
 fact-age = 已持续
 fact-transactions-since = 其后的事务
-fact-dead-rows = 死行
+fact-dead-rows = 死元组
 fact-rows-discarded = 读取后丢弃的行
 fact-transaction-share = 占事务时间
 fact-round-trip = 往返
@@ -301,7 +301,7 @@ cause-level-change = 水平改变
 cause-foreign-lock = 其他会话的锁
 cause-data-io = 数据文件读写
 cause-cpu-quota = CPU 配额
-cause-connections = 客户端多于 CPU
+cause-connections = 连接数多于 CPU 核数
 cause-client-bound = pgdyno 客户端
 cause-checkpoint-writes = 检查点写入
 cause-checkpoint-full-pages = 检查点后的全页写
