@@ -15,6 +15,12 @@ _CHANGES = re.compile(
 )
 #: Of a script the lines that are pgbench's.
 _META = re.compile(r"^\s*\\.*$", re.MULTILINE)
+_COMMIT = re.compile(r"\s*(?:commit|end)\b", re.IGNORECASE)
+
+
+def is_commit(text: str) -> bool:
+    """Return True for COMMIT and END."""
+    return _COMMIT.match(text) is not None
 
 
 def writes(text: str) -> bool:

@@ -18,11 +18,11 @@ from pgdyno.analysis.series import autocorrelation_time
 from pgdyno.analysis.spread import student_975
 from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.finding import CauseName, Confidence, Fact, Finding, Kind
-from pgdyno.diagnosis.phrases import is_commit
 from pgdyno.diagnosis.recorded import SAMPLE_NS, Recorded, Row, Wait, is_outside, ratio, runs
 from pgdyno.diagnosis.thresholds import Cpus, Ranking, Samples
 from pgdyno.message import Message
 from pgdyno.model import Caveat, Event, TrialRecord, TrialSummary
+from pgdyno.statements import is_commit
 from pgdyno.store.manifest import Manifest
 from pgdyno.store.reading import RunData
 from pgdyno.units import Share

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pgdyno.diagnosis.thresholds import Ranking
 from pgdyno.message import Message, Name, message
+from pgdyno.statements import is_commit
 from pgdyno.units import Quantity
 
 if TYPE_CHECKING:
@@ -18,13 +19,7 @@ _STATEMENT = 80
 _CHECK = re.compile(
     r'(?:SELECT \S+ FROM|DELETE FROM|UPDATE) (?:ONLY )?("(?:[^"]|"")+"\."(?:[^"]|"")+") .*OPERATOR\(', re.DOTALL
 )
-_COMMIT = re.compile(r"\s*(?:commit|end)\b", re.IGNORECASE)
 _COLUMNS = re.compile(r"^select\b.*?\bfrom\b", re.IGNORECASE)
-
-
-def is_commit(statement: str) -> bool:
-    """Return True for COMMIT and END."""
-    return _COMMIT.match(statement) is not None
 
 
 def shortened(statement: str) -> str:
