@@ -22,7 +22,7 @@ from pgdyno.cluster import binaries
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 #: Seconds for one command.
-PATIENCE_S = 400
+PATIENCE_S = 900
 
 #: Commands that are named, not given to be typed: a verb alone, or with an ellipsis.
 _NAMED = re.compile(r"pgdyno( [a-z]+){1,2}( --(live|fail-if '[^']*'|rate 0))?|.*\.\.\.( .*)?")

@@ -216,7 +216,7 @@ def table(data: RunData, found: Sequence[Finding]) -> Table:
         rows.append(
             cells(
                 [
-                    names.configuration(f), f.cause, cost, f.whole, message(f"confidence-{f.confidence.value}"),
+                    names.configuration(f), message(f"cause-{f.cause}"), cost, f.whole, message(f"confidence-{f.confidence.value}"),
                     message(f"kind-{f.kind.value}"),
                 ]
             )

@@ -49,7 +49,7 @@ error-cannot-read-global-pg-control = 无法读取 { $path }/global/pg_control�
 error-cannot-see-whether-server-runs = 无法看到 { $base } 中是否有服务器在运行：{ $reason }
 error-cannot-write = 无法写入 { $path }：{ $value }
 error-cannot-write-store = 无法写入存储 { $folder }：{ $strerror }
-error-capture-failed = 采集失败：{ $reason }
+error-capture-failed = 提取失败：{ $reason }
 error-check-which-server = 没有指定要检查的服务器
 error-checking-failed = 检查失败：{ $reason }
 error-client-need-file-descriptors-limit = { $clients } 个客户端需要 { $need } 个文件描述符，上限是 { $limit }
@@ -259,7 +259,7 @@ error-not-table-pgdyno-made = { $name } 不是 pgdyno 创建的表
 error-not-there-whether-standby-all = 没有 { $program }：无法知道备库是否拥有已停止主库的全部数据
 error-not-valid-toml = { $file }：不是合法的 TOML：{ $reason }
 error-nothing-can-be-read = 没有可读的内容：{ $unreadable }
-error-nothing-was-captured = 没有采集到任何语句
+error-nothing-was-captured = 没有提取到任何语句
 error-npm-did-not-answer-within = npm 在 5 分钟内没有应答
 error-npm-failed = npm { $arguments } 失败：{ $reason }
 error-order-not-committed-seen = 看到了未提交的订单
@@ -487,7 +487,7 @@ remedy-compare-those-one = 请比较同一配置的运行。
 remedy-compare-those-one-objective = 请比较同一目标的运行。
 remedy-connect-their-owner-or-load = 请以其所有者连接，或重新加载数据集：--replace。
 remedy-copy-select-x-csv = copy (select ...) to 'x.csv'
-remedy-create-extension-pg-stat-statements = 执行 CREATE EXTENSION pg_stat_statements（须在 shared_preload_libraries 中）；或采集日志：--log。
+remedy-create-extension-pg-stat-statements = 执行 CREATE EXTENSION pg_stat_statements（须在 shared_preload_libraries 中）；或使用日志：--log。
 remedy-create-one-create-schema-or = 请创建：CREATE SCHEMA，或设置 search_path。
 remedy-create-one-name-name-postgresql = 请创建一个并指定它：{ $variable }=NAME。PostgreSQL 拒绝以 root 运行。
 remedy-createdb-bench-then-dbname-bench = createdb bench，然后 dbname=bench；或用 kind = "none" 使用已有内容。--force 仍会创建。

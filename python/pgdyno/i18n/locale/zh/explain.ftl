@@ -2,8 +2,8 @@
 
 role-limit = 瓶颈
 role-largest = 繁忙客户端时间的主要去向
-role-also = 其他瓶颈
-role-trouble = 可改进之处
+role-also = 其他固有瓶颈
+role-trouble = 可避免的问题
 explain-cost = 影响
 explain-seen = 依据
 explain-try = 建议

@@ -225,7 +225,7 @@ answer-rows-changed = 表的行数变化：{ $tables }。
 
 finding-of = { $role }{ $where }：{ $sentence }
 finding-fact = { $name } { $figure }
-kind-limit = 限制
+kind-limit = 固有瓶颈
 kind-trouble = 可避免
 
 # Outcomes of trials.
@@ -715,7 +715,7 @@ column-rtt-ms = 附加往返 毫秒
 column-script = 脚本
 column-server = 服务器
 column-share = 占比
-column-share-of = 占
+column-share-of = 占比的基数
 column-size = 大小
 column-spread = 离散度
 column-stale-max-ms = 陈旧 最大 毫秒
