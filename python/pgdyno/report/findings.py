@@ -216,8 +216,8 @@ def table(data: RunData, found: Sequence[Finding]) -> Table:
         rows.append(
             cells(
                 [
-                    names.configuration(f), message(f"cause-{f.cause}"), cost, f.whole, message(f"confidence-{f.confidence.value}"),
-                    message(f"kind-{f.kind.value}"),
+                    names.configuration(f), message(f"cause-{f.cause}"), cost, f.whole,
+                    message(f"confidence-{f.confidence.value}"), message(f"kind-{f.kind.value}"),
                 ]
             )
         )  # fmt: skip

@@ -16,8 +16,8 @@ from pgdyno.wide import wrapped
 
 #: The table that answers most: the first of these that the report has.
 TABLES = ("capacity", "tpcc", "comparisons", "replication", "rows", "detail", "trials")
-#: Characters that end a clause. A comma in a number is followed by a digit.
-_ENDS_CLAUSE = frozenset(";:；：，")
+#: Characters that end a clause; of these a comma in a number does not.
+_ENDS_CLAUSE = frozenset(",;:；：，")
 #: Lines of the answer; reasons, and lines of each; lines of caveats.
 ANSWER_LINES, REASONS, REASON_LINES, CAVEAT_LINES = 4, 3, 2, 3
 
@@ -99,10 +99,14 @@ def _cut(sentence: str, width: int, most: int) -> list[str]:
     # The end is cut between clauses where the last line has one, else between words.
     last = _wrapped(lines[most - 1], width - 2)[0]
     before = "".join(lines[: most - 1])
-    ends = [n for n, c in enumerate(last) if c in _ENDS_CLAUSE and _is_outside(before + last[: n + 1])]
+    ends = [n for n in range(len(last)) if _ends_clause(last, n) and _is_outside(before + last[: n + 1])]
     if ends:
         last = last[: ends[-1]]
     return [*lines[: most - 1], f"{last.rstrip(' ,;:')} …"]
+
+
+def _ends_clause(text: str, n: int) -> bool:
+    return text[n] in _ENDS_CLAUSE and (not text[n].isascii() or text[n + 1 : n + 2] in ("", " "))
 
 
 def _is_outside(text: str) -> bool:
