@@ -13,8 +13,8 @@ from pgdyno.diagnosis.observed import Observed
 from pgdyno.diagnosis.thresholds import Difference
 from pgdyno.units import Share, Unit
 
-#: So many are told.
-_MOST = 3
+#: States that are told.
+_MOST = 4
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ STATES: dict[str, Callable[[Observed], Share | None]] = {
     "cpu": lambda e: e.running,
     "outside": lambda e: e.outside,
 }
-#: By id (`use-...` of the catalogues): its unit, and what a transaction uses of it.
+#: By id (`use-...` of the catalogues): its unit, and what a transaction uses of it. WAL, CPU time and pages read are
+#: figures of the table beside it, which counts the warm-up as well.
 _USES: dict[str, tuple[Unit, Callable[[Observed], float | None]]] = {
-    "wal": ("bytes", lambda e: e.per_transaction("wal_bytes_per_s")),
     "whole-pages": ("", lambda e: e.per_transaction("wal_full_pages_per_s")),
     "whole-share": ("%", lambda e: whole_pages_share(e) if _writes_wal(e) else None),
     "pages-missed": ("", lambda e: e.per_transaction("blocks_read_per_s")),

@@ -143,6 +143,8 @@ def begin(fault: str, options: Options, load: Load, found: Round, say: Say) -> N
 #: A second that holds this part of the commits of before is as good as before.
 _AS_BEFORE = 0.9
 _A_SECOND = round(1 / INTERVAL_S)
+#: Times of intervals are sums of tenths.
+_ROUNDING_S = 1e-6
 
 
 def speeds(found: Round, load: Load) -> None:
@@ -154,9 +156,11 @@ def speeds(found: Round, load: Load) -> None:
     found.watched_s = end - fault
     served = end if found.served_ns is None else (found.served_ns - load.started_ns) / 1e9
     for name, (a, b) in (("during", (fault, served)), ("after", (served, end))):
-        if b - a >= INTERVAL_S:
-            part = load.between(a, b)
-            setattr(found, f"{name}_tps", part.committed / (b - a))
+        # Whole intervals only: the one in which all were served again is at full speed behind that.
+        whole = [s for s in load.series if a <= s.at_s + _ROUNDING_S and s.at_s + INTERVAL_S <= b + _ROUNDING_S]
+        if whole:
+            part = load.between(whole[0].at_s, whole[-1].at_s + INTERVAL_S / 2)
+            setattr(found, f"{name}_tps", part.committed / (len(whole) * INTERVAL_S))
             if part.committed:
                 setattr(found, f"{name}_p99_s", part.latency.percentile(99) / 1e9)
     behind = [s for s in load.series if s.at_s >= fault]

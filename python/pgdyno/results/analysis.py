@@ -119,7 +119,8 @@ class RunAnalysis:
         if there is None or there.mixed or group.mixed:
             return None
         now, then = (_throughput(g) for g in (group, there))
-        return message("action-measured-tps", now=now, then=then)
+        overlap = message("action-intervals-overlap") if _overlap(group, there) else None
+        return message("action-measured-tps", now=now, then=then, overlap=overlap)
 
     def observed(self, trials: Sequence[TrialRecord]) -> Observed:
         """Return what was sampled in some trials of one configuration."""
@@ -133,6 +134,15 @@ class RunAnalysis:
         if name not in self._once:
             self._once[name] = compute()
         return cast(T, self._once[name])
+
+
+def _overlap(a: Group, b: Group) -> bool:
+    """Return True if the intervals of two throughputs overlap, or are not known."""
+    half_a, half_b = a.half_width(), b.half_width()
+    if half_a is None or half_b is None:
+        return True
+    x, y = a.over("tps").mean, b.over("tps").mean
+    return abs(x - y) <= half_a * x + half_b * y
 
 
 def _throughput(group: Group) -> Message:

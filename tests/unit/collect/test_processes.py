@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 
 from pgdyno.collect import processes
 from pgdyno.collect.sources import processes as processes_source
@@ -50,3 +51,15 @@ def test_sessions_of_others_are_told_apart() -> None:
     finally:
         for child in children:
             child.communicate(b"\n")
+
+
+def test_threads_that_wait_for_a_cpu_are_seen() -> None:
+    """The client is one process of several threads; the kernel counts the waiting of each of them."""
+    threads = [threading.Thread(target=sum, args=(range(3_000_000),)) for _ in range(4)]
+    before = processes_source._used(os.getpid())[0]["delay_ns"]
+    for t in threads:
+        t.start()
+    after = processes_source._used(os.getpid())[0]["delay_ns"]
+    for t in threads:
+        t.join()
+    assert before > 0 and after >= before

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Hashable
 from contextlib import suppress
+from pathlib import Path
 
 from pgdyno.collect.sources.base import Differences, Row, slurp
 from pgdyno.message import Text, message
@@ -92,7 +93,8 @@ class Processes:
             # One that was started since the last sample has used all of it since.
             if (d := used if is_new else d) is not None:
                 t["cpu"] += d["cpu_ns"] / 1e9 / seconds
-                t["waiting_for_cpu"] += d["delay_ns"] / 1e9 / seconds
+                # Threads that have ended take their time with them.
+                t["waiting_for_cpu"] += max(0.0, d["delay_ns"]) / 1e9 / seconds
                 if kind != "postmaster":
                     # What its children have read and written becomes its own when they end.
                     t["read_bytes_per_s"] += d["read"] / seconds
@@ -151,12 +153,15 @@ def _used(pid: int) -> tuple[dict[str, float], str, float, bool]:
     fields = text.rpartition(b")")[2].split()
     ticks_ns = (float(fields[11]) + float(fields[12])) * _NS_A_TICK
     used = {"cpu_ns": ticks_ns, "delay_ns": 0.0, "read": 0.0, "written": 0.0}
-    if fields[17] == b"1":
-        # In nanoseconds, where it is of the whole process; of our threads the engine tells.
-        with suppress(FileNotFoundError):
-            # Not every kernel has it.
+    # Not every kernel has it, and a thread may have ended.
+    with suppress(OSError, ValueError):
+        if fields[17] == b"1":
+            # In nanoseconds, where it is of the whole process.
             cpu, delay, _ = slurp(f"/proc/{pid}/schedstat").split()
             used["cpu_ns"], used["delay_ns"] = float(cpu), float(delay)
+        else:
+            threads = Path(f"/proc/{pid}/task").iterdir()
+            used["delay_ns"] = sum(float(slurp(f"{thread}/schedstat").split()[1]) for thread in threads)
     sees_bytes = True
     try:
         for line in slurp(f"/proc/{pid}/io").splitlines():

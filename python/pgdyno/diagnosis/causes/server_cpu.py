@@ -37,6 +37,7 @@ def _judge(e: Observed) -> Finding | None:
         CAUSE,
         message(
             "server-cpu", busy=Quantity(p.share, "share"), server=Quantity(p.server / p.cores, "share"), share=running,
+            turns=message("server-cpu-turns") if e.is_duet else None,
             client=mine if p.client > 0.05 * p.cores else None, others=rest, nested=nested(e),
             most=most if statement else slowest(e),
         ),

@@ -34,7 +34,7 @@ client-bound = pgdyno's client is busy: its busiest thread was on a CPU { $cpu }
 client-shares-cpus = pgdyno's client shares the saturated CPUs: its busiest thread was on a CPU { $cpu } of the time, and its most delayed one waited for a CPU { $delay }; the server waited for its clients during { $outside } of their time.
 client-bound-remedy = Run pgdyno on its own machine; if CPUs are free, use more workers (--workers).
 
-connections = Too many connections: { $clients } clients on { $cores } cores waited for a CPU during { $share } of their time; of the time in which they were ready to run, backends waited for a CPU { $queueing }.
+connections = Too many connections: { $clients } clients on { $cores } cores waited for a CPU during { $share } of their time; for { $queueing } of the time in which they could run, backends waited for a CPU.
 connections-remedy = Reduce the number of clients, or put a pooler in front of the server. pgdyno scaling estimates the best number.
 
 cpu-quota = A limit of { $allowed } CPUs throttles the server in { $periods } of its periods: statements wait for a CPU during { $share } of the clients' time, while the machine is { $busy } busy.
@@ -115,7 +115,8 @@ row-locks-statement = ; { $share } of the waiting statements are: { $statement }
 row-locks-remedy = Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more warehouses); update the hot row last in the transaction; shorten the work between it and COMMIT.
 row-locks-remedy-deadlocks = Change rows in the same order in all transactions, so that no cycle arises. Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more warehouses); update the hot row last in the transaction; shorten the work between it and COMMIT.
 
-server-cpu = The CPUs are { $busy } busy (PostgreSQL { $server }{ $client }{ $others }): backends ran or waited for a CPU during { $share } of the clients' time{ $most }{ $nested }.
+server-cpu = The CPUs are { $busy } busy{ $turns } (PostgreSQL { $server }{ $client }{ $others }): backends ran or waited for a CPU during { $share } of the clients' time{ $most }{ $nested }.
+server-cpu-turns = { " " }over the turns of both servers
 server-cpu-statement = , { $share } of that in { $statement }
 server-cpu-client = , pgdyno's client { $client }
 server-cpu-others = , others { $others }

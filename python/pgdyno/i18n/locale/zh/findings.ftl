@@ -30,11 +30,11 @@ full-pages-remedy = 减少检查点：加大 max_wal_size（现为 { $size }）�
 checkpoint-writes = 检查点写盘期间吞吐较低：损失 { $share }；checkpointer 平均写 { $written }。
 checkpoint-writes-remedy = checkpoint_completion_target = 0.9（现为 { $target }）；加大 checkpoint_timeout 和 max_wal_size；pg_wal 放在单独的设备上；减小 vm.dirty_background_bytes。
 
-client-bound = pgdyno 客户端繁忙：其最忙的线程 { $cpu } 的时间在 CPU 上，等待最多的线程 { $delay } 的时间在等待 CPU；客户端时间的 { $outside } 中服务器空闲。
-client-shares-cpus = pgdyno 客户端也受 CPU 饱和影响：其最忙的线程 { $cpu } 的时间在 CPU 上，等待最多的线程 { $delay } 的时间在等待 CPU；客户端时间的 { $outside } 中服务器空闲。
+client-bound = pgdyno 客户端繁忙：其最忙的线程 { $cpu } 的时间在 CPU 上，等待最多的线程 { $delay } 的时间在等待 CPU；客户端时间的 { $outside } 中后端在等待客户端的下一条语句。
+client-shares-cpus = pgdyno 客户端也受 CPU 饱和影响：其最忙的线程 { $cpu } 的时间在 CPU 上，等待最多的线程 { $delay } 的时间在等待 CPU；客户端时间的 { $outside } 中后端在等待客户端的下一条语句。
 client-bound-remedy = 让 pgdyno 使用单独的机器；CPU 有空闲时增加工作线程（--workers）。
 
-connections = 连接过多：{ $cores } 个核上的 { $clients } 个连接有 { $share } 的时间在等待 CPU；后端进程可运行的时间中有 { $queueing } 在等待 CPU。
+connections = 连接过多：{ $cores } 个核上的 { $clients } 个连接有 { $share } 的时间在等待 CPU；在后端可运行的时间中，等待 CPU 的占 { $queueing }。
 connections-remedy = 减少连接，或在服务器前加连接池。pgdyno scaling 可估计最佳连接数。
 
 cpu-quota = { $allowed } 个 CPU 的配额在 { $periods } 的周期内限制了服务器：语句等待 CPU 占客户端时间的 { $share }，而机器的繁忙程度为 { $busy }。
@@ -115,7 +115,8 @@ row-locks-statement = ；等待的语句中 { $share } 为：{ $statement }
 row-locks-remedy = 把更新分散到更多行（TPC-B：scale 大于连接数；TPC-C：更多仓库）；在事务最后更新热点行；缩短它与 COMMIT 之间的时间。
 row-locks-remedy-deadlocks = 所有事务按同一顺序修改行，避免循环等待。把更新分散到更多行（TPC-B：scale 大于连接数；TPC-C：更多仓库）；在事务最后更新热点行；缩短它与 COMMIT 之间的时间。
 
-server-cpu = CPU 使用率 { $busy }（PostgreSQL { $server }{ $client }{ $others }）：后端执行或等待 CPU 占客户端时间的 { $share }{ $most }{ $nested }。
+server-cpu = CPU 使用率 { $busy }{ $turns }（PostgreSQL { $server }{ $client }{ $others }）：后端执行或等待 CPU 占客户端时间的 { $share }{ $most }{ $nested }。
+server-cpu-turns = （双方轮流期间合计）
 server-cpu-statement = ，其中 { $share } 在 { $statement } 中
 server-cpu-client = ，pgdyno 客户端 { $client }
 server-cpu-others = ，其他 { $others }
