@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 from pgdyno.collect import processes
 from pgdyno.collect.sources import processes as processes_source
@@ -55,11 +56,14 @@ def test_sessions_of_others_are_told_apart() -> None:
 
 def test_threads_that_wait_for_a_cpu_are_seen() -> None:
     """The client is one process of several threads; the kernel counts the waiting of each of them."""
-    threads = [threading.Thread(target=sum, args=(range(3_000_000),)) for _ in range(4)]
-    before = processes_source._used(os.getpid())[0]["delay_ns"]
+    held = threading.Event()
+    threads = [threading.Thread(target=held.wait) for _ in range(4)]
     for t in threads:
         t.start()
-    after = processes_source._used(os.getpid())[0]["delay_ns"]
+    whole = processes_source._used(os.getpid())[0]["delay_ns"]
+    first = processes_source._delay_ns(Path(f"/proc/{os.getpid()}/task/{os.getpid()}"))
+    held.set()
     for t in threads:
         t.join()
-    assert before > 0 and after >= before
+    assert whole > first > 0
+    assert processes_source._delay_ns(Path("/proc/self/task/0")) == 0.0, "one that has ended"

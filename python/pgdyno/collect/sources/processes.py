@@ -142,6 +142,14 @@ def kind_of(title: bytes) -> str:
     return kind[1] if kind else "client backend"
 
 
+def _delay_ns(thread: Path) -> float:
+    """Return the time that a thread was ready to run and had no CPU; 0 if it has ended."""
+    try:
+        return float(slurp(f"{thread}/schedstat").split()[1])
+    except (OSError, IndexError):
+        return 0.0
+
+
 def _used(pid: int) -> tuple[dict[str, float], str, float, bool]:
     """Return the usage of a process since its start, its state, its CPU time, and if its bytes are visible.
 
@@ -153,15 +161,14 @@ def _used(pid: int) -> tuple[dict[str, float], str, float, bool]:
     fields = text.rpartition(b")")[2].split()
     ticks_ns = (float(fields[11]) + float(fields[12])) * _NS_A_TICK
     used = {"cpu_ns": ticks_ns, "delay_ns": 0.0, "read": 0.0, "written": 0.0}
-    # Not every kernel has it, and a thread may have ended.
+    # Not every kernel has it.
     with suppress(OSError, ValueError):
         if fields[17] == b"1":
             # In nanoseconds, where it is of the whole process.
             cpu, delay, _ = slurp(f"/proc/{pid}/schedstat").split()
             used["cpu_ns"], used["delay_ns"] = float(cpu), float(delay)
         else:
-            threads = Path(f"/proc/{pid}/task").iterdir()
-            used["delay_ns"] = sum(float(slurp(f"{thread}/schedstat").split()[1]) for thread in threads)
+            used["delay_ns"] = sum(_delay_ns(thread) for thread in Path(f"/proc/{pid}/task").iterdir())
     sees_bytes = True
     try:
         for line in slurp(f"/proc/{pid}/io").splitlines():
