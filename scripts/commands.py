@@ -35,6 +35,7 @@ NOT_RUN = {
     "pgdyno cluster repair NAME": "the same as of r1",
     "pgdyno run RUN": "goes on with a run that was interrupted, and there is none: tests/live/test_run.py",
     "pgdyno run shop.toml --target mysql:": "needs a MariaDB: tests/live/test_mysql.py",
+    "pgdyno compare base/* $(printf": "the same as of A1 A2 A3, in folders",
     "pgdyno run pk-oltp --target mysql:": "needs a MariaDB: tests/live/test_mysql.py",
     "pgdyno run pk-oltp --shrink 5000 --against mariadb": "needs a MariaDB: tests/live/test_against.py",
     "pgdyno drill r --fault": "needs 60 rounds; the same as of r1",

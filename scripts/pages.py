@@ -48,6 +48,7 @@ _TEXTS = {
         "held": "After {after_s:g} s another session begins a transaction with `{sql}` and leaves it open.",
         "quota": "The client may use {n:g} of a CPU.", "server_cpus": "The server may use {n:g} of a CPU.",
         "delay": "A proxy between client and server delays each message by {n} ms.",
+        "holds_back": "A proxy lets each message wait until the one before has been acknowledged.",
         "_throttled": "The device under the data takes 150 writes a second.",
         "_slow_checkpoints": "The device under the data takes 24 MiB/s, and another session executes `checkpoint` "
         "every 4 s.",
@@ -91,6 +92,7 @@ _TEXTS = {
         "held": "{after_s:g} 秒后，另一个会话以 `{sql}` 开始一个事务并保持打开。",
         "quota": "客户端只能使用 {n:g} 个 CPU。", "server_cpus": "服务器只能使用 {n:g} 个 CPU。",
         "delay": "客户端与服务器之间的代理把每条消息延迟 {n} 毫秒。",
+        "holds_back": "代理让每条消息等到前一条被确认之后才转发。",
         "_throttled": "数据所在设备每秒只能写 150 次。",
         "_slow_checkpoints": "数据所在设备每秒只能写 24 MiB，另一个会话每 4 秒执行一次 `checkpoint`。",
         "_slow_writes": "数据所在设备每秒只能写 48 MiB。",
@@ -267,6 +269,8 @@ def beside(i: injections.Injected, lang: str) -> Iterator[str]:
             yield t[other.__name__]
     if i.place is injections.on_slow_disk:
         yield t["on_slow_disk"]
+    if i.holds_back:
+        yield t["holds_back"]
     for key, n in (("quota", i.quota), ("server_cpus", i.server_cpus), ("delay", i.delay_ms)):
         if n:
             yield t[key].format(n=n)

@@ -132,7 +132,9 @@ def test_embedded_run_leaves_a_report_and_nothing_else(tmp_path: Path) -> None:
     before = left_behind()
     done = pgdyno("run", "quick", "--embedded", *SHORT, "--runs", tmp_path)
     assert done.code == 0, done.err
-    assert re.match(r"\s*read-only 10%: [\d,]+ TPS ", done.out) and "read-write" in done.out and "p99.9" in done.out
+    assert (
+        re.match(r"\s*read-only, 10% hot: [\d,]+ TPS ", done.out) and "read-write" in done.out and "p99.9" in done.out
+    )
     assert max(len(line.rstrip()) for line in done.out.splitlines()) <= 80
     run = only_run(tmp_path)
     page = (run / "report.html").read_text()

@@ -325,6 +325,19 @@ fn connections_of_their_own_are_not_tried_for_ever() {
     assert!(recorded.intervals.last().unwrap().slice.end < Nanos::from_secs(4));
 }
 
+/// The server closes the connections of clients that are connected and wait for the beginning.
+#[test]
+fn a_client_that_is_lost_before_the_beginning_does_not_begin() {
+    for (each, clients) in [(false, 1), (false, 3), (true, 2)] {
+        let outages = vec![(ORIGIN, ORIGIN + Nanos::from_millis(1))];
+        let plan = Plan { clients, connect_each: each, limit: Limit::Transactions(30), ..classic() };
+        let (result, recorded) = simulate(SimServer { outages, ..SimServer::default() }, plan, BLOCK);
+        assert!(result.is_ok(), "{result:?}");
+        recorded.check();
+        assert_eq!(recorded.sum(|i| i.aborted), clients as u64);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 

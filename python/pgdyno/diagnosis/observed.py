@@ -31,7 +31,6 @@ from pgdyno.units import Share
 _SCANNED = re.compile(r"\bScan on ([^\s();]+)")
 #: Statements that the server counted, by those that were executed, where it counted throughout.
 _MOST_COUNTED = 0.9
-#: A statement that ends a transaction.
 
 
 @dataclass(frozen=True)
@@ -91,12 +90,14 @@ class Observed:
     def commits_per_s(self) -> float:
         """Commits per second of the time in which the server's counters were read.
 
-        It is the throughput, except in a duet, in which the turns of the other side count as time too.
+        It is the throughput, except in a duet: the turns of the other side and the transitions count as time too, and a
+        server that both sides share counts the commits of both.
         """
         if not self.is_duet:
             return self.tps
         seconds = sum(r.seconds for r in self.trials)
-        return sum(i.committed for r in self.trials for i in r.intervals) / seconds if seconds else 0.0
+        sides = [self, *(e for e in self._other_sides if self._shares_server_with(e))]
+        return sum(r.committed_in_window for e in sides for r in e.trials) / seconds if seconds else 0.0
 
     @cached_property
     def latency_ns(self) -> float:
@@ -483,7 +484,7 @@ class Observed:
         busy = sum(self.mean("machine", f"cpu_{s}") or 0.0 for s in ("user", "nice", "system", "irq", "softirq"))
         client = self.mean("processes", "cpu", kind="pgdyno") or 0.0
         # Clocks of the scheduler and of the machine's states are not the same: no part is more than the whole.
-        servers = [self, *self._other_sides]
+        servers = [self, *(e for e in self._other_sides if not self._shares_server_with(e))]
         used = sum(max(0.0, (e.mean("processes", "cpu") or 0.0) - client) for e in servers)
         server = min(used, max(0.0, busy - client))
         backends = self.mean("processes", "cpu", kind="client backend") or 0.0
@@ -505,6 +506,26 @@ class Observed:
             if t.plan.number not in own and t.start_ns and t.start_ns in starts:
                 sides.setdefault(t.plan.key, []).append(t)
         return [Observed(self.data, trials) for trials in sides.values()]
+
+    def _shares_server_with(self, other: Observed) -> bool:
+        """Return True if two sides of a duet are on one server: in one place, or at one address."""
+        a, b = self.trials[0].trial.place, other.trials[0].trial.place
+        if a == b:
+            # Runs of earlier versions do not name it.
+            return a != ""
+        (host_a, host_b) = (
+            (reached.get("host"), reached.get("port"))
+            for place in (a, b)
+            for reached in [self.manifest.places[place].reached if place in self.manifest.places else {}]
+        )
+        return host_a == host_b and host_a[0] is not None
+
+    @property
+    def sees_all_sides(self) -> bool:
+        """The processes of the servers of all sides of a duet were sampled."""
+        return bool(self._other_sides) and all(
+            e.has("processes") for e in self._other_sides if not self._shares_server_with(e)
+        )
 
     def cpu_share(self, mean: float, used: Callable[[Row, dict[str, float]], float]) -> Share:
         """Return a share of all processors with the interval that its samples give.

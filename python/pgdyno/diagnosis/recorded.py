@@ -97,6 +97,12 @@ class Recorded:
         return (rows[0].start_ns, rows[-1].end_ns) if rows else (0, 0)
 
     @property
+    def committed_in_window(self) -> int:
+        """Commits of the measurement, those in a duet's transitions included."""
+        first, last = self.window
+        return sum(r.committed for r in self.data.series[self.trial.plan.number] if first <= r.start_ns < last)
+
+    @property
     def is_open_loop(self) -> bool:
         """Clients are idle on purpose: transactions come at a rate."""
         return self.trial.parameters.get("rate") is not None

@@ -100,7 +100,7 @@ def _cut(sentence: str, width: int, most: int) -> list[str]:
     last = _wrapped(lines[most - 1], width - 2)[0]
     before = "".join(lines[: most - 1])
     ends = [n for n in range(len(last)) if _ends_clause(last, n) and _is_outside(before + last[: n + 1])]
-    if ends:
+    if ends and ends[-1] >= len(last) / 2:
         last = last[: ends[-1]]
     return [*lines[: most - 1], f"{last.rstrip(' ,;:')} …"]
 

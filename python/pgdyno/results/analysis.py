@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeVar, cast
 
-from pgdyno.analysis.compare import MARGIN
+from pgdyno.analysis.compare import MARGIN, Verdict
 from pgdyno.diagnosis import explain
 from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.explain import Diagnosis
 from pgdyno.diagnosis.observed import Observed
+from pgdyno.figures import TPS
 from pgdyno.judge.axes import AxisComparisons, along_axes
 from pgdyno.judge.groups import Group, fastest, groups_of, nearest
 from pgdyno.judge.regimes import spoiling
@@ -21,6 +22,8 @@ from pgdyno.store.reading import RunData
 from pgdyno.units import Quantity
 
 T = TypeVar("T")
+#: Workload, hot set, clients, and the varied settings as they are spelled.
+Values = tuple[str, float, int, frozenset[tuple[str, str]]]
 
 #: Configurations of a run that are all judged for a report; of more, the second number is judged.
 MOST_DIAGNOSED = 300
@@ -99,27 +102,37 @@ class RunAnalysis:
         ]
         return replace(found, findings=findings)
 
+    @cached_property
+    def _with_values(self) -> dict[Values, Group]:
+        return {_values(g, g.clients, g.varied): g for g in self.groups}
+
+    def _is_open(self, a: Group, b: Group) -> bool:
+        """Return True if the run does not tell which of two configurations is faster.
+
+        A verdict on them decides; without one, intervals that overlap.
+        """
+        for row in self.comparisons.rows:
+            if row.figure is TPS and {row.pair.a.key, row.pair.b.key} == {a.key, b.key}:
+                return row.comparison.verdict not in (Verdict.FASTER, Verdict.SLOWER)
+        half_a, half_b = a.half_width(), b.half_width()
+        if half_a is None or half_b is None:
+            return False
+        x, y = a.over("tps").mean, b.over("tps").mean
+        return abs(x - y) <= half_a * x + half_b * y
+
     def _measured(self, action: Action, group: Group) -> Message | None:
         """Return the throughput of the configuration to which an action leads, beside that of `group`.
 
         None means that the run has no such configuration.
         """
-        if action.sql or action.protocol is not None:
+        if action.sql or action.protocol is not None or not action.settings.keys() <= group.varied.keys():
             return None
-        wanted = {**group.varied, **action.settings}
         clients = group.clients if action.clients is None else action.clients
-        there = next(
-            (
-                g for g in self.groups
-                if g is not group and (g.workload, g.hot_set, g.clients) == (group.workload, group.hot_set, clients)
-                and {k: spelled(v) for k, v in g.varied.items()} == {k: spelled(v) for k, v in wanted.items()}
-            ),
-            None,
-        )  # fmt: skip
-        if there is None or there.mixed or group.mixed:
+        there = self._with_values.get(_values(group, clients, {**group.varied, **action.settings}))
+        if there is None or there is group or there.mixed or group.mixed:
             return None
         now, then = (_throughput(g) for g in (group, there))
-        overlap = message("action-intervals-overlap") if _overlap(group, there) else None
+        overlap = message("action-intervals-overlap") if self._is_open(group, there) else None
         return message("action-measured-tps", now=now, then=then, overlap=overlap)
 
     def observed(self, trials: Sequence[TrialRecord]) -> Observed:
@@ -136,13 +149,9 @@ class RunAnalysis:
         return cast(T, self._once[name])
 
 
-def _overlap(a: Group, b: Group) -> bool:
-    """Return True if the intervals of two throughputs overlap, or are not known."""
-    half_a, half_b = a.half_width(), b.half_width()
-    if half_a is None or half_b is None:
-        return True
-    x, y = a.over("tps").mean, b.over("tps").mean
-    return abs(x - y) <= half_a * x + half_b * y
+def _values(group: Group, clients: int, varied: Mapping[str, object]) -> Values:
+    """Return what identifies a configuration by its values as they are spelled."""
+    return (group.workload, group.hot_set, clients, frozenset((k, spelled(v)) for k, v in varied.items()))
 
 
 def _throughput(group: Group) -> Message:

@@ -283,7 +283,7 @@ def test_parts_of_the_clients_time_come_to_at_most_all_of_it(
     for _, values in stacked.rows:
         for name, clients in zip(stacked.names, values, strict=True):
             shown[name] = shown.get(name, 0.0) + clients
-    whole = sum(n for name, n in shown.items() if name != "idle on purpose")
+    whole = sum(n for name, n in shown.items() if name != i18n.text(message("wait-idle")))
     for name, part in (("running", e.running), ("network and client", e.outside)):
         if part is not None and "others" not in shown:
             assert shown.get(name, 0.0) / whole == pytest.approx(part.mean, abs=2e-3), shown
@@ -977,16 +977,19 @@ def test_the_other_side_of_a_duet_is_no_neighbour(tmp_path: Path, order: str) ->
     assert ("noisy-neighbour" in causes_found) == (order == "random")
 
 
-def _in_turns(folder: Path, sampled: dict[str, list[dict[str, Any]]]) -> reading.RunData:
-    """A duet of two values under the load of one start, each with every second interval."""
+def _in_turns(folder: Path, sampled: dict[str, list[dict[str, Any]]], place: str = "") -> reading.RunData:
+    """A duet of two values under the load of one start, each with every second interval; both in `place`."""
     run = synthetic.make_run(
         folder, synthetic.plans([4], 1, jit=["on", "off"]), lambda *_: 1000.0, sampled=sampled,
         manifest={"same_machine": True, "run": {"repetitions": 1, "interval_s": 1.0, "order": "duet"}},
     )  # fmt: skip
     data = reading.read(run)
-    data.trials[:] = [replace(t, start_ns=1) for t in data.trials]
+    data.trials[:] = [replace(t, start_ns=1, place=place) for t in data.trials]
     for t in data.trials:
-        del data.series[t.plan.number][1:-1:2]
+        rows = data.series[t.plan.number]
+        del rows[1:-1:2]
+        # A transition, in no figure of the trial, but in the server's counters.
+        rows[1:1] = [replace(rows[0], phase="transition", start_ns=rows[0].end_ns, end_ns=rows[0].end_ns + 1)]
     return data
 
 
@@ -1011,7 +1014,19 @@ def test_counters_of_a_duet_are_divided_by_the_commits_of_the_same_time(tmp_path
     data = _in_turns(tmp_path, {"counters": [{"wal_bytes_per_s": 1e6}]})
     observed = RunAnalysis(data).observed(data.trials[:1])
     assert observed.tps == pytest.approx(1000)
-    assert observed.per_transaction("wal_bytes_per_s") == pytest.approx(1e6 / (1000 * 11 / 20), rel=0.01)
+    assert observed.per_transaction("wal_bytes_per_s") == pytest.approx(1e6 / (1000 * 12 / 20), rel=0.01)
+
+
+def test_one_server_of_both_sides_of_a_duet_is_counted_once(tmp_path: Path) -> None:
+    """Its counters have the commits of both sides, and its CPU time is not that of two."""
+    backend = {"kind": "client backend", "processes": 4.0, "cpu": 0.9, "waiting_for_cpu": 0.5, "read_bytes_per_s": 0.0,
+               "write_bytes_per_s": 0.0}  # fmt: skip
+    sampled = {"counters": [{"wal_bytes_per_s": 1e6}], "processes": [backend],
+               "machine": [{**_IDLE_CPU, "cpu_user": 1.9, "cpu_idle": 0.1}]}  # fmt: skip
+    data = _in_turns(tmp_path, sampled, place="private")
+    observed = RunAnalysis(data).observed(data.trials[:1])
+    assert observed.per_transaction("wal_bytes_per_s") == pytest.approx(1e6 / (1000 * 24 / 20), rel=0.01)
+    assert observed.processors is not None and observed.processors.server == pytest.approx(0.9)
 
 
 def test_the_cpus_of_a_duet_are_those_of_both_servers(tmp_path: Path) -> None:

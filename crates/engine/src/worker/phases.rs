@@ -61,7 +61,9 @@ impl<P: Dialect, D: Driver> Worker<P, D> {
         // Asked to stop before it began: nothing is begun.
         let begin = self.stop.load(Ordering::Relaxed) == 0;
         for i in 0..self.clients.len() {
-            if begin && (self.clients[i].is_online() || self.plan.connect_each) {
+            // A client may have been ended by a loss of its connection before the run began.
+            let goes_on = self.clients[i].state != State::Finished;
+            if begin && goes_on && (self.clients[i].is_online() || self.plan.connect_each) {
                 self.next_transaction(i, now)?;
             }
         }

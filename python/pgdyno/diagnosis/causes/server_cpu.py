@@ -26,7 +26,9 @@ def _judge(e: Observed) -> Finding | None:
             running, CLIENTS_TIME, Confidence.MEDIUM,
             message("server-cpu-unseen-remedy"),
         )  # fmt: skip
-    if not p.are_full or running.mean < ServerCpu.SEEN or p.server < p.client + p.others:
+    # The server of a duet's other side may be among the others.
+    others_cpu = 0.0 if e.is_duet and not e.sees_all_sides else p.others
+    if not p.are_full or running.mean < ServerCpu.SEEN or p.server < p.client + others_cpu:
         return None
     mine = message("server-cpu-client", client=Quantity(p.client / p.cores, "share"))
     others = max(0.0, p.share - (p.server + p.client) / p.cores)
@@ -37,11 +39,11 @@ def _judge(e: Observed) -> Finding | None:
         CAUSE,
         message(
             "server-cpu", busy=Quantity(p.share, "share"), server=Quantity(p.server / p.cores, "share"), share=running,
-            turns=message("server-cpu-turns") if e.is_duet else None,
+            turns=message("server-cpu-turns") if e.sees_all_sides else None,
             client=mine if p.client > 0.05 * p.cores else None, others=rest, nested=nested(e),
             most=most if statement else slowest(e),
         ),
-        running, CLIENTS_TIME, Confidence.HIGH if p.share > 0.9 else Confidence.MEDIUM,
+        running, CLIENTS_TIME, Confidence.HIGH if p.share > 0.9 and not e.is_duet else Confidence.MEDIUM,
         message("server-cpu-remedy"),
         [Fact("cpus-busy", p.share, "%"), Fact("postgresql", p.server / p.cores, "%"),
          Fact("pgdyno", p.client / p.cores, "%"), Fact("backends-queueing", p.queueing, "%")],
