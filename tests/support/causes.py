@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -80,15 +81,23 @@ def beside(act: Callable[[Server, threading.Event], None], server: Server) -> It
         thread.join(20)
 
 
+class _Session(ABC):
+    """Another session, beside the load."""
+
+    def __call__(self, server: Server) -> AbstractContextManager[None]:
+        return beside(self._act, server)
+
+    @abstractmethod
+    def _act(self, server: Server, end: threading.Event) -> None:
+        """Do it, until told to end."""
+
+
 @dataclass(frozen=True)
-class Repeated:
+class Repeated(_Session):
     """Statements that another session executes again and again."""
 
     sql: str
     every_s: float
-
-    def __call__(self, server: Server) -> AbstractContextManager[None]:
-        return beside(self._act, server)
 
     def _act(self, server: Server, end: threading.Event) -> None:
         with psycopg.connect(server.conninfo(), autocommit=True, application_name="somebody") as conn:
@@ -97,14 +106,11 @@ class Repeated:
 
 
 @dataclass(frozen=True)
-class Once:
+class Once(_Session):
     """Statements that another session executes once."""
 
     sql: str
     after_s: float
-
-    def __call__(self, server: Server) -> AbstractContextManager[None]:
-        return beside(self._act, server)
 
     def _act(self, server: Server, end: threading.Event) -> None:
         if not end.wait(self.after_s):
@@ -113,15 +119,12 @@ class Once:
 
 
 @dataclass(frozen=True)
-class Held:
+class Held(_Session):
     """A transaction that does something, and stays open."""
 
     sql: str
     after_s: float
     for_s: float
-
-    def __call__(self, server: Server) -> AbstractContextManager[None]:
-        return beside(self._act, server)
 
     def _act(self, server: Server, end: threading.Event) -> None:
         with psycopg.connect(server.conninfo(), application_name="report") as conn:

@@ -116,7 +116,7 @@ row-locks-remedy = Spread the updates over more rows (TPC-B: a scale above the n
 row-locks-remedy-deadlocks = Change rows in the same order in all transactions, so that no cycle arises. Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more warehouses); update the hot row last in the transaction; shorten the work between it and COMMIT.
 
 server-cpu = The CPUs are { $busy } busy{ $turns } (PostgreSQL { $server }{ $client }{ $others }): backends ran or waited for a CPU during { $share } of the clients' time{ $most }{ $nested }.
-server-cpu-turns = { " " }over the turns of both servers
+server-cpu-turns = { " " }over the turns of both sides
 server-cpu-statement = , { $share } of that in { $statement }
 server-cpu-client = , pgdyno's client { $client }
 server-cpu-others = , others { $others }
