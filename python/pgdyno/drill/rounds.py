@@ -165,7 +165,9 @@ def speeds(found: Round, load: Load) -> None:
                 setattr(found, f"{name}_p99_s", part.latency.percentile(99) / 1e9)
     behind = [s for s in load.series if s.at_s >= fault]
     found.first_commit_s = next((s.at_s - fault for s in behind if s.committed), None)
-    for n in range(len(behind) - _A_SECOND + 1):
+    # A fault may act late: clients have recovered behind the last pause before all were served again.
+    pauses = [n for n, s in enumerate(behind) if not s.committed and s.at_s < served]
+    for n in range(pauses[-1] if pauses else 0, len(behind) - _A_SECOND + 1):
         # It begins with a commit: a pause at its beginning is not recovered.
         if behind[n].committed and sum(s.committed for s in behind[n : n + _A_SECOND]) >= _AS_BEFORE * found.tps:
             found.recovered_s = behind[n].at_s - fault

@@ -6,7 +6,7 @@ from pgdyno.drill.drill import Drill
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import Options
 from pgdyno.drill.verdict import Verdict, counted_rounds
-from pgdyno.message import Message, Name, Text, counted, listed, message
+from pgdyno.message import Listed, Message, Name, Text, counted, listed, message
 from pgdyno.report.page import Answer
 from pgdyno.units import Quantity
 
@@ -52,9 +52,18 @@ def answers(drill: Drill) -> list[Answer]:
             found.append(Answer(Name(mode.name), message("labelled", label=label, text=mode_sentence(verdicts)), why))
             continue
         for v in verdicts:
-            sentence = message("labelled", label=Name(v.fault), text=v.sentence)
+            named = listed([Name(v.fault), message("in-brackets", text=waited_for(v))], "none")
+            sentence = message("labelled", label=named, text=v.sentence)
             found.append(Answer(Name(v.fault), sentence, [*notes(v), *timing(v, drill.options)]))
     return found
+
+
+def waited_for(v: Verdict) -> Listed:
+    """Return what an acknowledged commit has waited for: a loss is judged by it."""
+    names = v.synchronous_standby_names
+    is_alone = not names or v.synchronous_commit in ("off", "local")
+    waits_for = message("drill-asynchronous-standbys") if is_alone else message("drill-waits-for", names=Name(names))
+    return listed([Name(f"synchronous_commit = {v.synchronous_commit}"), waits_for])
 
 
 def mode_sentence(verdicts: list[Verdict]) -> Message:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pgdyno.analysis import duet
 from pgdyno.analysis.compare import MARGIN
@@ -32,7 +33,7 @@ def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float)
     several = len({t.plan.start for t in pair.a.trials}) > 1
     other = {t.plan.repetition: t for t in pair.b.trials}
     units: dict[int, list[Difference]] = {}
-    n = 0
+    slices = 0
     logs_a, logs_b = [], []
     for a in pair.a.trials:
         b = other.get(a.plan.repetition)
@@ -45,7 +46,7 @@ def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float)
         found = duet.pair_ratio(differences) if figure is TPS else _trial_rows(a, b, figure, value_a, value_b)
         if found is None:
             continue
-        n += len(differences)
+        slices += len(differences)
         logs_a.append(math.log(value_a))
         logs_b.append(math.log(value_b))
         units.setdefault(a.plan.start if several else a.plan.repetition, []).append(found)
@@ -53,7 +54,12 @@ def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float)
         return None
     means = [math.exp(math.fsum(logs) / len(logs)) for logs in (logs_a, logs_b)]
     better = bool(figure.higher_is_better)
-    c = duet.compared(list(units.values()), n, means[0], means[1], higher_is_better=better, level=level, margin=margin)
+    c = duet.compared(
+        list(units.values()), slices, means[0], means[1], higher_is_better=better, level=level, margin=margin
+    )
+    if figure is not TPS:
+        # A percentile is known of whole trials: its n counts their pairs.
+        c = replace(c, n_a=len(logs_a), n_b=len(logs_b))
     turns = 1 if data.manifest.run.order == "simultaneous" else 2
     seconds = max(LEAST_S, turns * c.more * _turn_s(data, pair.a.trials[0])) if c.more else None
     if c.more and several and len(units) < ENOUGH:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from pgdyno.analysis.compare import Comparison, Verdict
+from pgdyno.diagnosis.difference import whole_pages_share
 from pgdyno.figures import COMPARED, PERCENTILES, TPS, is_known
 from pgdyno.judge.compared import ENOUGH, Pair, Row, starts, units_more
 from pgdyno.judge.groups import Group
@@ -31,6 +32,8 @@ _NAMED_BY_VALUE = {"target", "dataset", "protocol"}
 _BESIDES = tuple(COMPARED[name] for name in ("p99", "WAL/tx", "CPU/tx"))
 #: A change is said as a factor from here on.
 _FACTOR = 2.0
+#: From this share on, a part is most of the whole.
+_MOSTLY = 0.5
 #: A shorter interval, in percent, is written without digits behind the point.
 _TEN_PERCENT = 9.95
 #: What a crash may cost, by setting and value.
@@ -129,7 +132,8 @@ def main_sentences(run: RunAnalysis) -> list[Text]:
         written = run.data.manifest.run.order == "written" or run.data.manifest.batched
         drift = [message("answer-drift-counts")] if written else []
         advice = _advice(run.data, found.rows)
-        return [*comparison_sentences(found.rows, _values), *_unfinished(run.data), *drift, *advice, *_risk(found.rows)]
+        sentences = comparison_sentences(found.rows, _values, lambda row: _mostly_images(run, row))
+        return [*sentences, *_unfinished(run.data), *drift, *advice, *_risk(found.rows)]
     return _levels(run)
 
 
@@ -161,17 +165,22 @@ def _values(pair: Pair) -> tuple[Text, Text]:
     return Name(f"{of}{a}"), Name(f"{of}{b}")
 
 
-def comparison_sentences(rows: Sequence[Row], names: Callable[[Pair], tuple[Text, Text]]) -> list[Text]:
+def comparison_sentences(
+    rows: Sequence[Row],
+    names: Callable[[Pair], tuple[Text, Text]],
+    remark: Callable[[Row], Message | None] = lambda _: None,
+) -> list[Text]:
     """Return a sentence for each of the clearest pairs, and one that counts the other pairs.
 
-    Pairs whose verdict is not known come last. `names` returns the names of A and B in a pair.
+    Pairs whose verdict is not known come last. `names` returns the names of A and B in a pair, `remark` a text that
+    stands beside a figure that moved.
     """
     by_pair: dict[int, dict[str, Row]] = {}
     for row in rows:
         by_pair.setdefault(id(row.pair), {})[row.figure.name] = row
     first = {id(of): next(iter(of.values())) for of in by_pair.values()}
     leading = sorted(by_pair.values(), key=lambda of: _rank(first[id(of)].comparison))
-    out: list[Text] = [_sentence(of, names(first[id(of)].pair)) for of in leading[:_SOME]]
+    out: list[Text] = [_sentence(of, names(first[id(of)].pair), remark) for of in leading[:_SOME]]
     rest = [first[id(of)].comparison.verdict for of in leading[_SOME:]]
     if rest:
         counts = [Message(id, {"n": rest.count(v)}) for v, id in _COUNTED.items() if v in rest]
@@ -185,19 +194,21 @@ def _rank(c: Comparison) -> tuple[float, float]:
     return order[c.verdict] + (0.5 if c.is_negligible else 0), nearest
 
 
-def _sentence(rows: Mapping[str, Row], names: tuple[Text, Text]) -> Message:
+def _sentence(rows: Mapping[str, Row], names: tuple[Text, Text], remark: Callable[[Row], Message | None]) -> Message:
     a, b = names
     row = next(iter(rows.values()))
     c, where = row.comparison, _where(row)
     if c.verdict is Verdict.UNKNOWN:
         return _not_known(row, a, b)
     if c.verdict is Verdict.SAME:
-        return message("answer-same", a=a, b=b, margin=verdicts.margin(c), where=where, more=_and_more(rows))
+        return message("answer-same", a=a, b=b, margin=verdicts.margin(c), where=where, more=_and_more(rows, remark))
     if row.figure.is_cost:
-        return message("answer-cost", b=b, word=verdicts.direction(c, row.figure), moved=_moved(row), where=where)
+        return message(
+            "answer-cost", b=b, word=verdicts.direction(c, row.figure), moved=_moved(row, remark), where=where
+        )
     # As a speed: of a latency its inverse.
     low, high = (c.low, c.high) if row.figure.higher_is_better else (1 / c.high, 1 / c.low)
-    rest: Args = {"where": where, "of": _limits(row), "more": _and_more(rows)}
+    rest: Args = {"where": where, "of": _limits(row), "more": _and_more(rows, remark)}
     rest["negligible"] = message("answer-negligible", margin=verdicts.margin(c)) if c.is_negligible else None
     if low > 1:
         if low >= _FACTOR:
@@ -251,28 +262,43 @@ def _by(near: float, far: float) -> Message:
     return message("by-from-to", near=Quantity(parts[0], "share", digits), far=Quantity(parts[1], "share", digits))
 
 
-def _and_more(rows: Mapping[str, Row]) -> Listed:
+def _and_more(rows: Mapping[str, Row], remark: Callable[[Row], Message | None]) -> Listed:
     """Return the changes of p99 and of the costs of a transaction that are known and not negligible."""
     known = [rows[f.name] for f in _BESIDES if f.name in rows and _is_known(rows[f.name])]
-    return listed([message("answer-and-moved", moved=_moved(r)) for r in known], "none")
+    return listed([message("answer-and-moved", moved=_moved(r, remark)) for r in known], "none")
 
 
 def _is_known(row: Row) -> bool:
     return row.comparison.verdict in (Verdict.FASTER, Verdict.SLOWER) and not row.comparison.is_negligible
 
 
-def _moved(row: Row) -> Message:
+def _moved(row: Row, remark: Callable[[Row], Message | None]) -> Message:
     c, figure = row.comparison, row.figure
     args: Args = {
         "figure": Name(figure.name),
         "a": figure.quantity(c.mean_a),
         "b": figure.quantity(c.mean_b),
+        "remark": remark(row),
     }
     if c.high >= _FACTOR:
         return message("moved-times", **args, times=verdicts.times(c.low, c.high))
     if c.ratio < 1:
         return message("moved-falls", **args, by=_by(c.high, c.low))
     return message("moved-rises", **args, by=_by(c.low, c.high))
+
+
+def _mostly_images(run: RunAnalysis, row: Row) -> Message | None:
+    """Return the shares of full-page images in the WAL of A and B, where they are most of what moved.
+
+    A page is written whole once after a checkpoint: the more transactions fit between two checkpoints, the fewer images
+    a transaction writes.
+    """
+    if row.figure is not COMPARED["WAL/tx"]:
+        return None
+    a, b = (whole_pages_share(run.observed(g.trials)) for g in (row.pair.a, row.pair.b))
+    if a is None or b is None or min(a, b) < _MOSTLY:
+        return None
+    return message("remark-images", a=Quantity(a, "share", 0), b=Quantity(b, "share", 0))
 
 
 def _unfinished(data: RunData) -> list[Text]:

@@ -9,7 +9,7 @@ from pgdyno.analysis.compare import Comparison
 from pgdyno.figures import MEMORY, TPS
 from pgdyno.judge.axes import AxisComparisons
 from pgdyno.judge.compared import Row, starts
-from pgdyno.message import Message, Name, Text, message
+from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.model import TrialRecord
 from pgdyno.report import verdicts
 from pgdyno.report.cells import COUNT, Table, cells, column, linked
@@ -79,8 +79,7 @@ def duet_note(c: Comparison, several: int, found: AxisComparisons) -> list[Text]
     )
     how = message("duet-together") if found.together else message("duet-in-turn")
     return [
-        message("note-change-duet", level=verdicts.level(c), reach=reach),
-        message("note-duet-n"),
+        listed([message("note-change-duet", level=verdicts.level(c), reach=reach), message("note-duet-n")], "sentence"),
         how,
         message("note-false-verdicts"),
         _unknown(c),

@@ -11,9 +11,9 @@ from pgdyno.diagnosis import difference
 from pgdyno.diagnosis.action import Action
 from pgdyno.diagnosis.finding import Confidence, Finding, Kind
 from pgdyno.diagnosis.observed import Observed
-from pgdyno.judge.compared import Row
+from pgdyno.judge.compared import Pair, Row
 from pgdyno.judge.groups import Group
-from pgdyno.message import Message, Name, Text, counted, listed, message
+from pgdyno.message import Listed, Message, Name, Text, counted, listed, message
 from pgdyno.report import names
 from pgdyno.report.cells import Table, cells, column, linked
 from pgdyno.results.analysis import RunAnalysis
@@ -198,7 +198,15 @@ def comparison_reasons(
     if len(found) < 2:
         return found
     # With several reasons, each names its pair.
-    return [(r, Message("why-of", {**why.args, "label": Name(r.pair.label)})) for r, why in found]
+    pairs = [r.pair for r, _ in found]
+    return [(r, Message("why-of", {**why.args, "label": label(r.pair, pairs)})) for r, why in found]
+
+
+def label(pair: Pair, shown: Sequence[Pair]) -> Listed:
+    """Return what tells a pair from the other shown ones: its configuration, what differs within it, or both."""
+    labels, differences = ({getattr(p, name) for p in shown} for name in ("label", "difference"))
+    of = [pair.label] if len(labels) > 1 or len(differences) == 1 else []
+    return listed(map(Name, [*of, *([pair.difference] if len(differences) > 1 else [])]))
 
 
 def _differs(c: Comparison) -> bool:
@@ -217,16 +225,16 @@ def table(data: RunData, found: Sequence[Finding]) -> Table:
             cells(
                 [
                     names.configuration(f), message(f"cause-{f.cause}"), cost, f.whole,
-                    message(f"confidence-{f.confidence.value}"), message(f"kind-{f.kind.value}"),
+                    message(f"confidence-{f.confidence.value}"), message(f"kind-{f.kind.value}"), Name(f.cause),
                 ]
             )
         )  # fmt: skip
     return Table(
         "findings",
         message("table-findings"),
-        [column(x) for x in ("configuration", "cause", "cost", "share of", "confidence", "kind")],
+        [column(x) for x in ("configuration", "cause", "cost", "share of", "confidence", "kind", "cause id")],
         rows,
         [message("note-findings")],
         2,
-        ["kind", "share of"],
+        ["cause id", "kind", "share of"],
     )

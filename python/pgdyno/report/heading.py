@@ -119,6 +119,12 @@ class CaveatText:
     is_wrong: bool
 
     @property
+    def brief(self) -> Message:
+        """The caveat without its remedy, and the number of its trials where there are others."""
+        is_everywhere = self.trials.args["m"] == self.trials.args["n"]
+        return self.text if is_everywhere else message("caveat-in-some", text=self.text, trials=self.trials)
+
+    @property
     def sentence(self) -> Message:
         """The caveat in one sentence."""
         return message("caveat", text=self.text, trials=self.trials, remedy=self.remedy)

@@ -8,7 +8,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from pgdyno.message import listed, message
+from pgdyno.message import Message, listed, message
+from pgdyno.message import Text as Sentence
 from pgdyno.report import terminal
 from pgdyno.report.cells import DASH, Table
 from pgdyno.report.view import View
@@ -19,11 +20,11 @@ TABLES = ("capacity", "tpcc", "comparisons", "replication", "rows", "detail", "t
 #: Characters that end a clause; of these a comma in a number does not.
 _ENDS_CLAUSE = frozenset(",;:；：，")
 #: Lines of the answer; reasons, and lines of each; lines of caveats.
-ANSWER_LINES, REASONS, REASON_LINES, CAVEAT_LINES = 4, 3, 2, 3
+ANSWER_LINES, REASONS, REASON_LINES, CAVEAT_LINES = 5, 3, 2, 3
 
 
 def render(view: View, console: Console) -> None:
-    """Print the answer in at most four lines, one table, at most three reasons, and the caveats."""
+    """Print the answer in at most five lines, its risks, one table, at most three reasons, and the caveats."""
     say = view.say
     terminal.print_head(view, console, details=False)
     for c in view.wrong:
@@ -31,8 +32,14 @@ def render(view: View, console: Console) -> None:
             console.print(Text(line, style="bold red"))
     if view.wrong:
         console.print()
-    for line in _lines([say(x) for x in view.headline or view.answer], console.width, ANSWER_LINES):
+    answer = view.headline or view.answer
+    # The reasons stand below the table.
+    told = [say(x) for x in answer if not _is_risk(x) and x not in view.reasons]
+    for line in _lines(told, console.width, ANSWER_LINES):
         console.print(Text(line, style="bold"))
+    for risk in filter(_is_risk, answer):
+        for line in _wrapped(say(risk), console.width):
+            console.print(Text(line, style="yellow"))
     console.print()
     _table(view, console)
     for reason in [*view.reasons, *view.not_judged][:REASONS]:
@@ -40,12 +47,17 @@ def render(view: View, console: Console) -> None:
             console.print(Text(line))
     if view.reasons or view.not_judged:
         console.print()
-    if rest := [c.text for c in view.caveats if not c.is_wrong]:
+    if rest := [c.brief for c in view.caveats if not c.is_wrong]:
         caveats = message("heading-caveats-of", caveats=listed(rest, "semicolon"))
         for line in _cut(say(caveats), console.width, CAVEAT_LINES):
             console.print(Text(line, style="yellow"))
         console.print()
     console.print(Text(say("more-details"), style="dim"))
+
+
+def _is_risk(text: Sentence) -> bool:
+    """Return True for the sentence that says what a faster setting costs: it is printed however long the answer is."""
+    return isinstance(text, Message) and text.id == "answer-risk"
 
 
 def _table(view: View, console: Console) -> None:

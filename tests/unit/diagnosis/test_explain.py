@@ -766,7 +766,7 @@ def test_whole_pages_after_a_checkpoint_before_the_measurement(tmp_path: Path, c
     )  # fmt: skip
     first = RunAnalysis(reading.read(run)).diagnosis.findings[0]
     assert first.cause == "checkpoint-full-pages" and first.message.args["after"] == message("full-pages-earlier")
-    assert first.sentence.endswith(f"; {share} of the whole pages by: update t set v = $1).")
+    assert first.sentence.endswith(f"; {share} of the full-page images by: update t set v = $1).")
     assert first.cost.mean == pytest.approx(0.4 / 3, abs=0.06)
 
 

@@ -479,6 +479,29 @@ def test_a_recovery_begins_with_a_commit() -> None:
     assert found.first_commit_s == pytest.approx(0.7) and found.recovered_s == pytest.approx(0.7)
 
 
+def test_a_fault_that_acts_late_is_recovered_from_behind_its_outage() -> None:
+    """Full speed until the fault acts is no recovery."""
+    load = SimpleNamespace(series=[], started_ns=100 * S)
+    for n in range(60):
+        latency = Histogram()
+        latency.record(1_000_000)
+        load.series.append(Slice(n / 10, 0 if 32 <= n < 38 else 300, latency))
+    load.between = partial(Load.between, load)
+    found = Round(1, "command", "*", "on", fault_ns=102 * S, tps=3000.0, p99_s=0.001, served_ns=103_800_000_000)
+    speeds(found, load)  # type: ignore[arg-type]
+    assert found.first_commit_s == pytest.approx(0.0) and found.recovered_s == pytest.approx(1.8)
+
+
+def test_the_answer_names_what_a_commit_waited_for() -> None:
+    for names, commit, expected in (
+        ("ANY 1 (node2, node3)", "on", "synchronous_commit = on, waits for ANY 1 (node2, node3)"),
+        ("", "on", "synchronous_commit = on, asynchronous standbys"),
+        ("ANY 1 (node2, node3)", "local", "synchronous_commit = local, asynchronous standbys"),
+    ):
+        v = verdict.judge_rounds([round_with(sync=names, commit=commit)])
+        assert i18n.text(words.waited_for(v)) == expected
+
+
 def test_who_was_never_served_waited_at_least_so_long() -> None:
     r = round_with()
     r.outages = [Outage(0, 0, None, 7 * S)]

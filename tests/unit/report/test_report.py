@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from pgdyno import i18n
 from pgdyno.format import plus_minus
+from pgdyno.judge.compared import Pair
 from pgdyno.message import Message, Name, message
 from pgdyno.model import Caveat, TrialPlan
 from pgdyno.plot.model import Line
-from pgdyno.report import html, markdown, names, resources, summary, tables, terminal, view, write
+from pgdyno.report import findings, html, markdown, names, resources, summary, tables, terminal, view, write
 from pgdyno.report.cells import COUNT, DASH, HALF_WIDTH, MS, PERCENT, SIZE, Column, Table, cells, column
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
@@ -473,6 +474,53 @@ def test_what_went_wrong_in_trials_stands_above_the_answer(tmp_path: Path, lang:
     assert first.startswith("问题：" if lang == "zh" else "Problem: "), first
     assert i18n.text(Caveat.FAILURES.message, lang)[:12] in out.getvalue()
     assert v.caveats[0] == v.wrong[0]
+
+
+def _run_of_commits(tmp_path: Path, pages: float) -> RunAnalysis:
+    """A run of two values of synchronous_commit; `pages` full-page images a second are in its WAL."""
+    fast = {"on": 1000.0, "off": 1500.0}
+    counters = {"wal_bytes_per_s": 900_000.0, "wal_full_pages_per_s": pages, "commits_per_s": 1000.0}
+    plans = synthetic.plans([8], 6, synchronous_commit=["on", "off"])
+    run = synthetic.make_run(
+        tmp_path, plans, lambda p, i, r: fast[p.varied["synchronous_commit"]] * r.uniform(0.98, 1.02),
+        sampled={"counters": [counters]},
+    )  # fmt: skip
+    data = reading.read(run)
+    wal = {"on": 9e6, "off": 6e6}
+    data.trials[:] = [
+        replace(
+            t, caveats=[Caveat.NOT_STEADY] if t.plan.number < 3 else [],
+            activity={"wal_bytes": wal[t.plan.varied["synchronous_commit"]], "transactions": 10_000.0},
+        )
+        for t in data.trials
+    ]  # fmt: skip
+    return RunAnalysis(data)
+
+
+@pytest.mark.parametrize(("pages", "is_most"), [(80.0, True), (20.0, False)])
+def test_wal_that_is_mostly_full_page_images_is_said_to_be(tmp_path: Path, pages: float, is_most: bool) -> None:
+    """A transaction writes less of them where more transactions fit between two checkpoints."""
+    said = " ".join(reports.words(view.build(_run_of_commits(tmp_path, pages), with_charts=False).answer))
+    assert "WAL/tx falls by 33% to 33% (900 B to 600 B" in said
+    assert (", mostly full-page images: 73% and 73%)" in said) is is_most
+
+
+def test_the_terminal_says_what_the_faster_side_risks_and_how_many_trials_a_caveat_has(tmp_path: Path) -> None:
+    out = io.StringIO()
+    v = view.build(_run_of_commits(tmp_path, 80.0), with_charts=False)
+    summary.render(v, Console(file=out, width=80, highlight=False))
+    said = " ".join(out.getvalue().split())
+    assert "With synchronous_commit = off a crash can lose the last commits" in said
+    assert "(2 of 12 trials)" in said
+    assert said.count("Why: ") == 1
+
+
+def test_several_reasons_name_what_tells_their_pairs_apart() -> None:
+    one, other = (Pair(None, None, "w c=8", d) for d in ("x: 2 vs 1", "x: 3 vs 1"))  # type: ignore[arg-type]
+    elsewhere = replace(one, label="w c=16")
+    assert i18n.text(findings.label(one, [one, other])) == "x: 2 vs 1"
+    assert i18n.text(findings.label(one, [one, elsewhere])) == "w c=8"
+    assert i18n.text(findings.label(one, [one, other, elsewhere])) == "w c=8, x: 2 vs 1"
 
 
 def test_a_run_that_went_wrong_says_so_first(tmp_path: Path) -> None:

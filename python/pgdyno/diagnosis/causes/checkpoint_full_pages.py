@@ -165,4 +165,4 @@ def checkpoint_spans(r: Recorded) -> list[tuple[int, int]]:
     return [(row["start_ns"], row["end_ns"]) for row in r.rows("counters") if row.get("checkpoint_buffers_per_s")]
 
 
-CAUSE = Cause("checkpoint-full-pages", Kind.TROUBLE, "whole pages in WAL after checkpoints", _judge)
+CAUSE = Cause("checkpoint-full-pages", Kind.TROUBLE, "full-page images in WAL after checkpoints", _judge)

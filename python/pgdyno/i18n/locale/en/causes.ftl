@@ -15,7 +15,7 @@ about-buffer-misses-cost = The clients' time in read waits, or the read time tha
 
 about-checkpoint-full-pages = After a checkpoint, the first change of a page writes the whole page (up to 8 KiB) to WAL, which protects against torn pages (full_page_writes). WAL volume jumps after each checkpoint, and then falls.
 about-checkpoint-full-pages-seen = Whole pages are 10% of the WAL or more, and they cost 3% or more.
-about-checkpoint-full-pages-cost = The throughput of samples with many whole pages per transaction is compared with that of the calmest quarter. Without enough calm samples, the cost is the time in WAL waits times the share of whole pages in the WAL, waits for pages of the transaction status that checkpoints write, and an estimate of the pages' CPU time.
+about-checkpoint-full-pages-cost = The throughput of samples with many full-page images per transaction is compared with that of the calmest quarter. Without enough calm samples, the cost is the time in WAL waits times the share of full-page images in the WAL, waits for pages of the transaction status that checkpoints write, and an estimate of the pages' CPU time.
 
 about-checkpoint-writes = A checkpoint writes all dirty pages of shared_buffers to disk and syncs the files. Reads and WAL syncs of the clients wait behind these writes.
 about-checkpoint-writes-seen = The server log or the checkpointer's activity shows when a checkpoint writes. Reported from 5% of the throughput with an interval above zero.

@@ -15,6 +15,7 @@ drill-wrong-twice = WRONG: { $n } rows exist twice, against the primary key; los
 drill-wrong-changed = WRONG: rows changed in place: { $n }; lost: 0 of { $of } acknowledged commits in { $rounds }
 drill-wrong-torn = WRONG: clients whose updates or deletes are not where their inserts are: { $n }; lost: 0 of { $of } acknowledged commits in { $rounds }
 drill-nothing-lost = nothing lost: 0 of { $of } acknowledged commits in { $rounds } (at 95% confidence, at most { $bound } of such failures lose a commit)
+drill-waits-for = waits for { $names }
 drill-mode-lost = LOST { $n } of { $of } acknowledged commits ({ $faults })
 drill-mode-kept = nothing lost of { $of } acknowledged commits in { $rounds }
 drill-why-not-fenced = The old primary was not fenced: it acknowledged commits when another was the primary already.

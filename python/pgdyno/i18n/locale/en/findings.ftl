@@ -19,10 +19,10 @@ buffer-misses-unknown = their source cannot be seen
 buffer-misses-remedy = Increase shared_buffers: it is { $buffers }, the data are { $data }, of which { $hot } of the rows are used; the memory is { $memory }.
 mostly-of = { " " }({ $share } of them of { $name })
 
-full-pages = Whole pages after checkpoints cost { $share } of { $whole }: { $wal_share } of the WAL is pages written whole at their first change after { $after } ({ $wal } of WAL per transaction{ $by }).
-full-pages-frequent = Frequent checkpoints cost about { $share } of { $whole } by whole pages in WAL and by waits for pages that they write: { $wal_share } of the WAL is pages written whole at their first change after { $after } ({ $wal } of WAL per transaction{ $by }).
-full-pages-waits = Whole pages in WAL take about { $share } of { $whole } in waits for WAL: { $wal_share } of the WAL is pages written whole at their first change after { $after } ({ $wal } of WAL per transaction{ $by }).
-full-pages-by = ; { $share } of the whole pages by: { $statement }
+full-pages = Full-page images after checkpoints cost { $share } of { $whole }: { $wal_share } of the WAL is pages written whole at their first change after { $after } ({ $wal } of WAL per transaction{ $by }).
+full-pages-frequent = Frequent checkpoints cost about { $share } of { $whole } by full-page images in WAL and by waits for pages that they write: { $wal_share } of the WAL is pages written whole at their first change after { $after } ({ $wal } of WAL per transaction{ $by }).
+full-pages-waits = Full-page images in WAL take about { $share } of { $whole } in waits for WAL: { $wal_share } of the WAL is pages written whole at their first change after { $after } ({ $wal } of WAL per transaction{ $by }).
+full-pages-by = ; { $share } of the full-page images by: { $statement }
 full-pages-each = each of { $n } checkpoints
 full-pages-earlier = a checkpoint before the measurement
 full-pages-remedy = Run fewer checkpoints: increase max_wal_size (now { $size }) and checkpoint_timeout ({ $timeout }); set wal_compression = lz4 (PostgreSQL 14: on). The price: more space in pg_wal, and a longer recovery after a crash.
@@ -214,7 +214,7 @@ fact-dead-rows-per-live = dead rows per live row
 fact-hot-updates = updates that are HOT
 fact-misses = pages not in shared buffers
 fact-pages-missed = pages missed per transaction
-fact-wal-whole = WAL that is whole pages
+fact-wal-whole = full-page images in WAL
 fact-wal-per-transaction = WAL per transaction
 fact-checkpoints = checkpoints
 fact-checkpointer-writes = checkpointer writes

@@ -15,6 +15,7 @@ drill-wrong-twice = 错误：{ $n } 行违反主键而重复；丢失：{ $round
 drill-wrong-changed = 错误：{ $n } 行的内容被改变；丢失：{ $rounds }中 { $of } 个已确认的提交丢失 0 个
 drill-wrong-torn = 错误：{ $n } 个客户端的更新或删除与其插入不一致；丢失：{ $rounds }中 { $of } 个已确认的提交丢失 0 个
 drill-nothing-lost = 没有丢失：{ $rounds }中 { $of } 个已确认的提交丢失 0 个（95% 置信度下，一次此类故障会丢失提交的概率上限为 { $bound }）
+drill-waits-for = 等待 { $names }
 drill-mode-lost = 丢失：{ $of } 个已确认的提交中有 { $n } 个（{ $faults }）
 drill-mode-kept = { $rounds }中 { $of } 个已确认的提交没有丢失
 drill-why-not-fenced = 旧主库没有被隔离：另一个已成为主库时它仍在应答提交。
