@@ -234,7 +234,8 @@ def show(found: Drill, lang: str = "en") -> None:
 def _show_verdicts(verdicts: list[Verdict], options: Options, say: Say) -> None:
     for v in verdicts:
         colour = "green" if v.is_good else "yellow" if v.is_as_expected else "red"
-        _out.print(Text.assemble((v.fault, "bold"), ": ", (say(v.sentence), colour)))
+        named = Text.assemble((v.fault, "bold"), f" ({say(words.waited_for(v))}): ", (say(v.sentence), colour))
+        _out.print(named)
         for line in [*words.notes(v), *words.timing(v, options)]:
             _out.print(f"  {say(line)}")
 

@@ -97,8 +97,8 @@ class Round:
     during_p99_s: float | None = None
     after_tps: float | None = None
     after_p99_s: float | None = None
-    #: Seconds from the fault to the first acknowledged commit, and until a second held 90% of the commits of before;
-    #: None: not within the round, which went on for `watched_s` behind the fault.
+    #: Seconds from the fault to the first acknowledged commit behind an outage, and until a second held 90% of the
+    #: commits of before; None: not within the round, which went on for `watched_s` behind the fault.
     first_commit_s: float | None = None
     recovered_s: float | None = None
     watched_s: float = 0.0

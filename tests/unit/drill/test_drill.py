@@ -23,7 +23,7 @@ from pgdyno.drill.ledger import Audit, Entry, Outage
 from pgdyno.drill.load import Load, Slice
 from pgdyno.drill.modes import Mode
 from pgdyno.drill.records import Options, Round, save
-from pgdyno.drill.rounds import speeds
+from pgdyno.drill.rounds import note_outages, speeds
 from pgdyno.errors import RefusedError, TrialError, UsageError
 from pgdyno.message import Argument, Message, Name, message
 from pgdyno.replication import archives, quorum, record
@@ -490,6 +490,17 @@ def test_a_fault_that_acts_late_is_recovered_from_behind_its_outage() -> None:
     found = Round(1, "command", "*", "on", fault_ns=102 * S, tps=3000.0, p99_s=0.001, served_ns=103_800_000_000)
     speeds(found, load)  # type: ignore[arg-type]
     assert found.first_commit_s == pytest.approx(0.0) and found.recovered_s == pytest.approx(1.8)
+
+
+def test_the_first_commit_is_as_exact_as_the_ledger() -> None:
+    """Tenths of a second would put it before the promotion."""
+    found = replace(round_with(), fault_ns=100 * S, first_commit_s=0.7, recovered_s=0.7, tps=1.0, after_tps=1.0)
+    ends = [Outage(n, 99 * S, 100 * S + 780_000_000 + n) for n in range(3)] + [Outage(3, 99 * S, None, 5 * S)]
+    note_outages(found, ends)
+    assert found.first_commit_s == found.recovered_s == pytest.approx(0.78)
+    found.promoted_ns, found.promote_s = 100 * S + 800_000_000, 0.1
+    said = " ".join(reports.words(words.timing(verdict.judge_rounds([found]), Options())))
+    assert tells(said, "drill-new-primary", seconds="0.78", answer="3", connect="1"), said
 
 
 def test_the_answer_names_what_a_commit_waited_for() -> None:
