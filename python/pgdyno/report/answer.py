@@ -288,7 +288,7 @@ def _moved(row: Row, remark: Callable[[Row], Message | None]) -> Message:
 
 
 def _mostly_images(run: RunAnalysis, row: Row) -> Message | None:
-    """Return the shares of full-page images in the WAL of A and B, where they are most of what moved.
+    """Return the remark that most WAL of A and of B is full-page images, or None.
 
     A page is written whole once after a checkpoint: the more transactions fit between two checkpoints, the fewer images
     a transaction writes.
@@ -298,7 +298,7 @@ def _mostly_images(run: RunAnalysis, row: Row) -> Message | None:
     a, b = (whole_pages_share(run.observed(g.trials)) for g in (row.pair.a, row.pair.b))
     if a is None or b is None or min(a, b) < _MOSTLY:
         return None
-    return message("remark-images", a=Quantity(a, "share", 0), b=Quantity(b, "share", 0))
+    return message("remark-images")
 
 
 def _unfinished(data: RunData) -> list[Text]:

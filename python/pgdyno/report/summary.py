@@ -20,11 +20,11 @@ TABLES = ("capacity", "tpcc", "comparisons", "replication", "rows", "detail", "t
 #: Characters that end a clause; of these a comma in a number does not.
 _ENDS_CLAUSE = frozenset(",;:；：，")
 #: Lines of the answer; reasons, and lines of each; lines of caveats.
-ANSWER_LINES, REASONS, REASON_LINES, CAVEAT_LINES = 5, 3, 2, 3
+ANSWER_LINES, REASONS, REASON_LINES, CAVEAT_LINES = 4, 3, 2, 3
 
 
 def render(view: View, console: Console) -> None:
-    """Print the answer in at most five lines, its risks, one table, at most three reasons, and the caveats."""
+    """Print the answer in at most four lines, one table, at most three reasons, and the caveats."""
     say = view.say
     terminal.print_head(view, console, details=False)
     for c in view.wrong:
@@ -37,9 +37,6 @@ def render(view: View, console: Console) -> None:
     told = [say(x) for x in answer if not _is_risk(x) and x not in view.reasons]
     for line in _lines(told, console.width, ANSWER_LINES):
         console.print(Text(line, style="bold"))
-    for risk in filter(_is_risk, answer):
-        for line in _wrapped(say(risk), console.width):
-            console.print(Text(line, style="yellow"))
     console.print()
     _table(view, console)
     for reason in [*view.reasons, *view.not_judged][:REASONS]:
@@ -47,7 +44,8 @@ def render(view: View, console: Console) -> None:
             console.print(Text(line))
     if view.reasons or view.not_judged:
         console.print()
-    if rest := [c.brief for c in view.caveats if not c.is_wrong]:
+    # A risk stands first, so that no other caveat crowds it out.
+    if rest := [*map(_as_caveat, filter(_is_risk, answer)), *(c.brief for c in view.caveats if not c.is_wrong)]:
         caveats = message("heading-caveats-of", caveats=listed(rest, "semicolon"))
         for line in _cut(say(caveats), console.width, CAVEAT_LINES):
             console.print(Text(line, style="yellow"))
@@ -56,8 +54,13 @@ def render(view: View, console: Console) -> None:
 
 
 def _is_risk(text: Sentence) -> bool:
-    """Return True for the sentence that says what a faster setting costs: it is printed however long the answer is."""
+    """Return True for the sentence that says what a faster setting risks."""
     return isinstance(text, Message) and text.id == "answer-risk"
+
+
+def _as_caveat(risk: Sentence) -> Message:
+    assert isinstance(risk, Message)
+    return message("caveat-risk", **risk.args)
 
 
 def _table(view: View, console: Console) -> None:
