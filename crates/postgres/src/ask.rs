@@ -1,7 +1,7 @@
 //! Requests: written to a buffer, and queued with what may answer them.
 
 use crate::frontend;
-use pgdyno_protocol::Effect;
+use pgdyno_protocol::{Effect, Given};
 
 /// The message that asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +130,18 @@ impl<L: Copy> Ask<'_, L> {
     pub fn parse(&mut self, name: &str, sql: &str) {
         frontend::parse(self.out, name, sql);
         self.note(What::Parse, Effect::STATEMENT, false);
+    }
+
+    /// Bind; see [`frontend::bind`].
+    #[inline]
+    pub fn bind_of_kinds(
+        &mut self,
+        statement: &str,
+        parameters: usize,
+        write: impl FnMut(usize, &mut Vec<u8>) -> Given,
+    ) {
+        frontend::bind_of_kinds(self.out, statement, parameters, write);
+        self.note(What::Bind, Effect::STATEMENT, false);
     }
 
     /// Bind; see [`frontend::bind`].

@@ -49,6 +49,8 @@ pub struct Config {
     pub endpoint: Endpoint,
     /// Sessions that refuse writes are ended, and the next address is tried: libpq's `target_session_attrs=read-write`.
     pub read_write: bool,
+    /// The server is a program of pgdyno's, which is told the kinds of values.
+    pub tells_kinds: bool,
     /// TLS's settings; needed unless `ssl_mode` is disable or the endpoint is a Unix-domain socket.
     pub tls: Option<pgdyno_protocol::tls::TlsSettings>,
 }

@@ -84,11 +84,16 @@ impl<L: Copy + Send> pgdyno_protocol::Conversation<L> for Conversation<L> {
             return;
         }
         let name = if sending.mode == QueryMode::Prepared { s.name } else { "" };
+        let tells_kinds = self.tells_kinds();
         let mut ask = self.ask(sending.part, out);
         if sending.prepare {
             ask.parse(name, s.text);
         }
-        ask.bind(name, s.parameters, |n, o| value(n, o) != Given::Null);
+        if tells_kinds {
+            ask.bind_of_kinds(name, s.parameters, value);
+        } else {
+            ask.bind(name, s.parameters, |n, o| value(n, o) != Given::Null);
+        }
         if s.names {
             ask.describe();
         }

@@ -1,5 +1,7 @@
 //! What a client sends, appended to a buffer.
 
+use pgdyno_protocol::Given;
+
 /// Appends a message whose body `write` appends; the length is filled in behind it.
 #[inline]
 fn message(out: &mut Vec<u8>, tag: u8, write: impl FnOnce(&mut Vec<u8>)) {
@@ -108,6 +110,42 @@ pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: usize, mut write: im
             } else {
                 o.truncate(start + 4);
             }
+        }
+        o.extend_from_slice(&[0, 0]);
+    });
+}
+
+/// Bind as [`bind`] does, to a program that is no PostgreSQL server: the format code of a parameter tells its kind (2: a
+/// Boolean, 3: an integer, 4: a double, else text), and all of them are text.
+pub fn bind_of_kinds(
+    out: &mut Vec<u8>,
+    statement: &str,
+    parameters: usize,
+    mut write: impl FnMut(usize, &mut Vec<u8>) -> Given,
+) {
+    message(out, b'B', |o| {
+        o.push(0);
+        cstr(o, statement);
+        o.extend_from_slice(&(parameters as u16).to_be_bytes());
+        let codes = o.len();
+        o.resize(codes + 2 * parameters, 0);
+        o.extend_from_slice(&(parameters as u16).to_be_bytes());
+        for n in 0..parameters {
+            let start = o.len();
+            o.extend_from_slice(&[0xff; 4]);
+            let kind = write(n, o);
+            if kind == Given::Null {
+                o.truncate(start + 4);
+            } else {
+                let length = (o.len() - start - 4) as u32;
+                o[start..start + 4].copy_from_slice(&length.to_be_bytes());
+            }
+            o[codes + 2 * n + 1] = match kind {
+                Given::Boolean => 2,
+                Given::Integer => 3,
+                Given::Double => 4,
+                Given::Null | Given::Text => 0,
+            };
         }
         o.extend_from_slice(&[0, 0]);
     });

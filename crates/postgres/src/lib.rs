@@ -4,6 +4,7 @@
 //!   the session begins (`handshake`, `auth`), requests are made ([`Ask`]) and answered;
 //! - [`backend`] cuts what a server sends into messages and reads their bodies, [`frontend`] writes what a client sends;
 //! - [`copy`] frames COPY data; [`conn`] holds what a connection is made of;
+//! - [`served`] is the server's side of it;
 //! - `dialect` is the protocol behind the traits of [`pgdyno_protocol`], whose types it has as well.
 
 mod ask;
@@ -16,6 +17,7 @@ mod dialect;
 pub mod frontend;
 mod handshake;
 mod opening;
+pub mod served;
 
 pub use ask::Ask;
 pub use backend::Message;

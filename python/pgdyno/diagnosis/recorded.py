@@ -30,6 +30,8 @@ Stretch = tuple[int, int]
 Wait = tuple[str, str, str]
 _RUNNING: Wait = ("active", "", "")
 _UNKNOWN: Wait = ("", "", "")
+#: Between two statements, while PostgreSQL reports the backend as idle.
+_BETWEEN: Wait = ("between statements", "Client", "ClientRead")
 
 
 def _all(_: Wait) -> bool:
@@ -51,6 +53,11 @@ def is_outside(what: Wait) -> bool:
 def _is_busy(what: Wait) -> bool:
     """Return True within a transaction or a statement."""
     return what[0] != "idle"
+
+
+def _is_idle(what: Wait) -> bool:
+    """Return True between transactions, or where it is not this client's turn."""
+    return not _is_busy(what)
 
 
 def _waits_for_client(what: Wait) -> bool:
@@ -199,6 +206,8 @@ class Recorded:
         are idle on purpose, over the whole trial and from the time within transactions only.
         """
         time, clients = self._told_time, float(self.trial.plan.clients)
+        if self.is_duet:
+            time = self._with_time_between(time)
         backends = [row for row in self.rows("processes") if row["kind"] == "client backend"]
         # Others than our clients may be among what the kernel tells, if they are not told apart.
         if self.is_observation or (self.are_others_at_work and not self.tells_others_apart) or not backends:
@@ -220,6 +229,20 @@ class Recorded:
         seen = {row["start_ns"] // SAMPLE_NS: n / clients for row, n in zip(backends, own, strict=True)}
         return [s.with_hidden(seen.get(s.start_ns // SAMPLE_NS, mean)) for s in time]
 
+    def _with_time_between(self, time: list[Sampled]) -> list[Sampled]:
+        """Return `time` with the clients' own turns whole: idle time within them counts as time between statements.
+
+        A sample cannot tell a client between two statements from one whose turn it is not. The clients' own clocks can:
+        the time of their transactions is the number of commits times the mean latency (Little, 1961).
+        """
+        summary = self.trial.summary
+        busy, idle = (sum(s.seconds * s.count(of) for s in time) for of in (_is_busy, _is_idle))
+        if summary is None or not idle:
+            return time
+        share = self.committed_in_window * summary.latency.mean_ns / 1e9 / self.seconds / self.trial.plan.clients
+        missing = min(1.0, share) * (busy + idle) - busy
+        return [s.moved(min(1.0, missing / idle), _is_idle, _BETWEEN) for s in time] if missing > 0 else time
+
     def _with_hidden_over_all(self, time: list[Sampled], backends: Sequence[Row]) -> list[Sampled]:
         """Return `time` with what only the kernel counted on processors, for clients that are idle on purpose.
 
@@ -235,7 +258,7 @@ class Recorded:
         hidden = cpu_s / sampled_s * seconds - told
         if hidden < Samples.HIDDEN * busy:
             return time
-        return [s.with_running(min(1.0, hidden / outside), _waits_for_client) for s in time]
+        return [s.moved(min(1.0, hidden / outside), _waits_for_client, _RUNNING) for s in time]
 
     @cached_property
     def _told_time(self) -> list[Sampled]:
@@ -317,12 +340,12 @@ class Sampled:
         """
         outside = self.count(is_outside)
         part = min(1.0, max(0.0, seen * self.count(_all) - self.count(runs)) / outside) if outside else 0.0
-        return self.with_running(part, is_outside)
+        return self.moved(part, is_outside, _RUNNING)
 
-    def with_running(self, part: float, of: Callable[[Wait], bool]) -> Sampled:
-        """Return a copy in which a part of the clients of some kind counts as running."""
+    def moved(self, part: float, of: Callable[[Wait], bool], to: Wait) -> Sampled:
+        """Return a copy in which a part of the clients of some kind counts as `to`."""
         counts = {what: n * (1 - part) if of(what) else n for what, n in self.counts.items()}
-        counts[_RUNNING] = counts.get(_RUNNING, 0.0) + part * self.count(of)
+        counts[to] = counts.get(to, 0.0) + part * self.count(of)
         return replace(self, counts=counts)
 
 

@@ -977,10 +977,12 @@ def test_the_other_side_of_a_duet_is_no_neighbour(tmp_path: Path, order: str) ->
     assert ("noisy-neighbour" in causes_found) == (order == "random")
 
 
-def _in_turns(folder: Path, sampled: dict[str, list[dict[str, Any]]], place: str = "") -> reading.RunData:
+def _in_turns(
+    folder: Path, sampled: dict[str, list[dict[str, Any]]], place: str = "", latency_ns: int = 200_000
+) -> reading.RunData:
     """A duet of two values under the load of one start, each with every second interval; both in `place`."""
     run = synthetic.make_run(
-        folder, synthetic.plans([4], 1, jit=["on", "off"]), lambda *_: 1000.0, sampled=sampled,
+        folder, synthetic.plans([4], 1, jit=["on", "off"]), lambda *_: 1000.0, sampled=sampled, latency_ns=latency_ns,
         manifest={"same_machine": True, "run": {"repetitions": 1, "interval_s": 1.0, "order": "duet"}},
     )  # fmt: skip
     data = reading.read(run)
@@ -991,6 +993,20 @@ def _in_turns(folder: Path, sampled: dict[str, list[dict[str, Any]]], place: str
         # A transition, in no figure of the trial, but in the server's counters.
         rows[1:1] = [replace(rows[0], phase="transition", start_ns=rows[0].end_ns, end_ns=rows[0].end_ns + 1)]
     return data
+
+
+def test_time_between_statements_is_part_of_a_turn(tmp_path: Path) -> None:
+    """Single statements leave no trace between them but "idle", as the other side's turn does."""
+    idle = {"ours": 1.0, "kind": "client backend", "state": "idle", "wait_type": "Client", "wait": "ClientRead",
+            "processes": 3.9, "looks": 10.0}  # fmt: skip
+    waits = [idle, {**idle, "state": "active", "wait_type": "IO", "wait": "DataFileRead", "processes": 0.1}]
+    backend = {"kind": "client backend", "cpu": 0.3, "waiting_for_cpu": 0.5, "involuntary_per_s": 0.0}
+    # Of four clients two are busy on average: 1000 transactions of 4 ms a second, every second interval.
+    data = _in_turns(tmp_path, {"waits": waits, "processes": [backend]}, latency_ns=4_000_000)
+    observed = Observed(data, data.trials[:1])
+    running, outside = observed.running, observed.outside
+    assert running is not None and running.mean == pytest.approx(0.8 / 2.4, rel=0.06)
+    assert outside is not None and outside.mean == pytest.approx(1.5 / 2.4, rel=0.06)
 
 
 def test_clients_of_a_duet_run_when_the_kernel_says_so(tmp_path: Path) -> None:
