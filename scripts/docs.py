@@ -312,8 +312,15 @@ QUOTES = {
     "explain": Quote(("explain", "findings"), LIMIT_GUIDE, _EXPLAIN),
     "verify": Quote(("explain", "findings"), LIMIT_GUIDE, _VERIFY, _after("Measured on")),
     "observe": Quote(("explain", "findings"), "docs/guide/observe.md", _PREPARED + _OBSERVE),
-    "vary": Quote(("compared",), COMPARE_GUIDE, "pgdyno run quick --vary synchronous_commit=on,off", _first(2)),
-    "answer": Quote(("compared",), "README.md", "pgdyno run quick --vary synchronous_commit=on,off", _answer),
+    "vary": Quote(
+        ("compared", "explain:why,state,use"),
+        COMPARE_GUIDE,
+        "pgdyno run quick --vary synchronous_commit=on,off",
+        _first(2),
+    ),
+    "answer": Quote(
+        ("compared", "explain:why,state,use"), "README.md", "pgdyno run quick --vary synchronous_commit=on,off", _answer
+    ),
     "plan": Quote(("plan",), EXPERIMENTS_GUIDE, "pgdyno plan pgbench-compare"),
     "capacity": Quote(("searched",), LIMIT_GUIDE, "pgdyno capacity --slo 'p99<20ms' --embedded --scale 10", _lines(20)),
     "scaling": Quote(("levels",), LIMIT_GUIDE, "pgdyno scaling", _until("\n\n500000000")),
@@ -338,8 +345,8 @@ QUOTES = {
         "docs/guide/start.md",
         "pgdyno run quick --embedded --clients 8 --hot-set 1 --repetitions 3 --duration 5",
     ),
-    "compare": Quote(("compare",), COMPARE_GUIDE, _COMPARE),
-    "history": Quote(("compare",), "docs/guide/ci.md", _HISTORY),
+    "compare": Quote(("compare", "explain:why,state,use"), COMPARE_GUIDE, _COMPARE),
+    "history": Quote(("compare:history,column",), "docs/guide/ci.md", _HISTORY),
     "judge": Quote(("compare",), "docs/guide/compare.md", _PREPARED + _JUDGE),
     "load_plan": Quote(
         ("progress",), "docs/guide/loading.md", "pgdyno load tpcb --scale 1000000 --dry-run --disk-mbps 4000"
@@ -367,7 +374,8 @@ _MARKED = re.compile(r"<!-- make docs: (\w+) (\w+) -->\n```\n(.*?)```\n", re.DOT
 def digest(kind: str) -> str:
     """Return a digest of how a kind of output is printed, whatever the figures.
 
-    `kind` is one of `RUNS`, whose summary is printed, or a file of the English catalogue.
+    `kind` is one of `RUNS`, whose summary is printed, or a file of the English catalogue; behind a colon, beginnings of
+    the messages that count.
     """
     if kind in RUNS:
         out = io.StringIO()
@@ -378,7 +386,9 @@ def digest(kind: str) -> str:
         # Neither figures nor the width that they take.
         words = re.sub(r"[\d.,]*\d[\d.,]*[a-z%]*", "0", out.getvalue())
     else:
-        words = (CATALOGUE / f"{kind}.ftl").read_text(encoding="utf-8")
+        name, _, prefixes = kind.partition(":")
+        lines = (CATALOGUE / f"{name}.ftl").read_text(encoding="utf-8").splitlines()
+        words = "\n".join(line for line in lines if line.startswith(tuple(prefixes.split(","))))
     return hashlib.sha256(" ".join(words.split()).encode()).hexdigest()
 
 

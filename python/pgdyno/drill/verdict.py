@@ -171,6 +171,17 @@ def counted_rounds(n: int) -> Message:
     return counted("n-rounds", n)
 
 
+def _took_writes_s(r: Round) -> float | None:
+    """Return the seconds from the fault until the new primary took writes, or None if there was no new primary.
+
+    A client that commits sees it before pg_promote returns, or before the next look of pgdyno's at its role.
+    """
+    if not r.promoted_ns or not r.fault_ns:
+        return None
+    seen = (r.promoted_ns - r.fault_ns) / 1e9
+    return seen if r.first_commit_s is None else min(seen, r.first_commit_s)
+
+
 def judge_rounds(rounds: Sequence[Round]) -> Verdict:
     """Return the verdict on rounds with the same fault and configuration."""
     first = rounds[0]
@@ -217,7 +228,7 @@ def judge_rounds(rounds: Sequence[Round]) -> Verdict:
         during_p99_s=_median([r.during_p99_s for r in counted]),
         after_tps=_median([r.after_tps for r in counted]),
         after_p99_s=_median([r.after_p99_s for r in counted]),
-        promoted_s=_median([(r.promoted_ns - r.fault_ns) / 1e9 for r in counted if r.promoted_ns and r.fault_ns]),
+        promoted_s=_median([_took_writes_s(r) for r in counted]),
         first_commit_s=_median([r.first_commit_s for r in counted]),
         recovered_s=_median([r.recovered_s for r in counted]),
         not_recovered=sum(bool(r.tps) and r.recovered_s is None for r in counted),

@@ -160,9 +160,7 @@ def _outage(v: Verdict, options: Options) -> list[Text]:
             "answer": Quantity(options.answer_timeout_s, "plain"),
             "connect": Quantity(options.connect_timeout_s, "plain"),
         }
-        # A client that commits sees the new primary before pgdyno's own check does.
-        took = v.promoted_s if v.first_commit_s is None else min(v.promoted_s, v.first_commit_s)
-        out.append(Message("drill-new-primary", {"seconds": _seconds(took), **waits}))
+        out.append(Message("drill-new-primary", {"seconds": _seconds(v.promoted_s), **waits}))
     return out
 
 

@@ -34,6 +34,8 @@ _BESIDES = tuple(COMPARED[name] for name in ("p99", "WAL/tx", "CPU/tx"))
 _FACTOR = 2.0
 #: From this share on, a part is most of the whole.
 _MOSTLY = 0.5
+#: Attribute of the figure that is of the loading of the data.
+_LOAD = "load_s"
 #: A shorter interval, in percent, is written without digits behind the point.
 _TEN_PERCENT = 9.95
 #: What a crash may cost, by setting and value.
@@ -244,6 +246,9 @@ def _limits(row: Row) -> Listed:
 
 
 def _where(row: Row) -> Listed:
+    if row.figure.attribute == _LOAD:
+        # The loading of the data, before all clients and workloads.
+        return listed([figure_name(row)])
     g = row.pair.b
     of = [Name(g.workload), *names.varied(g, row.pair.axis), names.clients(g.clients)]
     return listed([figure_name(row), *of])

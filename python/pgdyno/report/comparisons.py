@@ -13,6 +13,7 @@ from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.model import TrialRecord
 from pgdyno.report import verdicts
 from pgdyno.report.cells import COUNT, Table, cells, column, linked
+from pgdyno.units import Quantity
 
 
 def table(found: AxisComparisons) -> Table:
@@ -81,7 +82,8 @@ def duet_note(c: Comparison, several: int, found: AxisComparisons) -> list[Text]
     return [
         listed([message("note-change-duet", level=verdicts.level(c), reach=reach), message("note-duet-n")], "sentence"),
         how,
-        message("note-false-verdicts"),
+        message("note-duet-p99"),
+        message("note-false-verdicts", alpha=Quantity(1 - c.level, "share", 1)),
         _unknown(c),
         message("note-per-transaction"),
         message("note-duet-blind"),
@@ -97,7 +99,7 @@ def note(c: Comparison, *, unit: Message, blocked: bool = False) -> list[Text]:
     return [
         message("note-change", level=verdicts.level(c), unit=unit, rounds=rounds),
         message("note-spread-learned"),
-        message("note-false-verdicts"),
+        message("note-false-verdicts", alpha=Quantity(1 - c.level, "share", 1)),
         _unknown(c),
         message("note-per-transaction"),
     ]

@@ -195,9 +195,9 @@ def comparison_reasons(
     chosen = list(first.values())[:most]
     reasons = [(r, why_they_differ(left.observed(r.pair.a.trials), right.observed(r.pair.b.trials))) for r in chosen]
     found = [(r, why) for r, why in reasons if why is not None]
-    if len(found) < 2:
+    if len({id(r.pair) for r in rows}) < 2:
         return found
-    # With several reasons, each names its pair.
+    # With several pairs, each reason names its own.
     pairs = [r.pair for r, _ in found]
     return [(r, Message("why-of", {**why.args, "label": label(r.pair, pairs)})) for r, why in found]
 

@@ -45,7 +45,7 @@ def render(view: View, console: Console) -> None:
     if view.reasons or view.not_judged:
         console.print()
     # A risk stands first, so that no other caveat crowds it out.
-    if rest := [*map(_as_caveat, filter(_is_risk, answer)), *(c.brief for c in view.caveats if not c.is_wrong)]:
+    if rest := [*map(_caveat_of_risk, filter(_is_risk, answer)), *(c.brief for c in view.caveats if not c.is_wrong)]:
         caveats = message("heading-caveats-of", caveats=listed(rest, "semicolon"))
         for line in _cut(say(caveats), console.width, CAVEAT_LINES):
             console.print(Text(line, style="yellow"))
@@ -58,7 +58,7 @@ def _is_risk(text: Sentence) -> bool:
     return isinstance(text, Message) and text.id == "answer-risk"
 
 
-def _as_caveat(risk: Sentence) -> Message:
+def _caveat_of_risk(risk: Sentence) -> Message:
     assert isinstance(risk, Message)
     return message("caveat-risk", **risk.args)
 

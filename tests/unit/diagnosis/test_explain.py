@@ -233,7 +233,7 @@ def test_a_difference_is_explained_by_where_the_time_went() -> None:
     assert first.state == "IO:WalSync" and first.a_ns == 5e5 and first.b_ns == 2e4 and not rest
     why = findings.why_they_differ(a, b)
     assert why is not None and i18n.text(why) == (
-        "Why: 0.480 ms less in IO WalSync (0.500 ms to 0.0200 ms), of 1.00 ms to 0.500 ms per transaction; "
+        "Why: per transaction, 0.480 ms less in IO WalSync (0.500 ms to 0.0200 ms) (all of it: 1.00 ms to 0.500 ms); "
         "share of full-page images in WAL 41% to 58.5%, device requests 40 to 28."
     )
     assert findings.why_they_differ(a, a) is None

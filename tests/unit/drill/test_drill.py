@@ -496,7 +496,7 @@ def test_the_first_commit_is_as_exact_as_the_ledger() -> None:
     """Tenths of a second would put it before the promotion."""
     found = replace(round_with(), fault_ns=100 * S, first_commit_s=0.7, recovered_s=0.7, tps=1.0, after_tps=1.0)
     ends = [Outage(n, 99 * S, 100 * S + 780_000_000 + n) for n in range(3)] + [Outage(3, 99 * S, None, 5 * S)]
-    note_outages(found, ends)
+    note_outages(found, SimpleNamespace(series=[], started_ns=98 * S), ends)  # type: ignore[arg-type]
     assert found.first_commit_s == found.recovered_s == pytest.approx(0.78)
     found.promoted_ns, found.promote_s = 100 * S + 800_000_000, 0.1
     said = " ".join(reports.words(words.timing(verdict.judge_rounds([found]), Options())))

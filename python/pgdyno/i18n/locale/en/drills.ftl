@@ -70,7 +70,7 @@ drill-table-speeds = What it did to the speed
 drill-table-events = What happened
 drill-table-rounds = Rounds
 drill-table-clients = Clients
-drill-note-lost = Waits for: synchronous_commit, synchronous_standby_names. Commits/s and latency before the fault, medians of the rounds. Warned: of the lost ones those that were acknowledged with a warning. There: of the unknown ones those whose rows exist. Seen, gone: rows that were read before the failover, of any outcome.
+drill-note-lost = Waits for: synchronous_commit, synchronous_standby_names (async: empty). Commits/s and latency before the fault, medians of the rounds. Warned: those of the lost ones whose COMMIT returned a warning that it had not waited for a standby. There: of the unknown ones those whose rows exist. Seen, gone: rows that were read before the failover and are missing after it, whether acknowledged or not.
 drill-note-times = Found dead and pg_promote: medians of the rounds. Outage: of all clients of all rounds the median, the 95th percentile, the longest. Not back: clients without a commit until the end of the round.
 drill-note-speeds = Commits/s and p99 before the fault, from it until each client was served again, and from then to the end; medians of the rounds. Seconds since the fault: until another member was the primary, until any client had a commit acknowledged, until the beginning of the first second with 90% of the commits of before. p99 counts answered transactions only: a client that waits is in the outage. A fault that goes on (slow links) goes on to the end.
 drill-note-events = Seconds since the fault.
@@ -80,11 +80,11 @@ drill-load = load
 drill-load-of = { $clients }, each BEGIN, a statement that inserts, updates and deletes, COMMIT
 drill-beside-it = beside it
 drill-chart = Around the fault
-drill-chart-note = Commits of all clients in each tenth of a second, a line for each round. Shaded: the median outage of the clients.
+drill-chart-note = Commits/s of all clients, a point for each tenth of a second, a line for each round. Shaded: the median outage of the clients.
 axis-since-fault = seconds since the fault
 mark-fault = 1 fault
 mark-found-dead = 2 found dead
-mark-promoted = 3 promoted
+mark-promoted = 3 promotion reported
 
 # Columns.
 
@@ -172,11 +172,11 @@ drill-event-client = client { $number }: { $event }
 drill-event-role = { $member }: { $role }
 drill-event-second-primary = { $member } is a primary as well
 drill-event-command = { $fault }: its command has ended
-drill-event-promoted = { $member } was promoted in { $time }
+drill-event-promoted = pg_promote of { $member } returned after { $time }
 drill-event-detected = the standbys find the primary dead
 drill-event-rejoined = the other members have rejoined
 drill-event-refused = the policy refuses to promote: { $reason }; forced
-drill-event-killed = { $members }: all processes killed
+drill-event-killed = { $members }: all processes are dead
 drill-event-cut = network cut between { $primary } and { $members }
 drill-event-slow = network from { $primary } to { $members } limited to { $speed }
 drill-event-read = { $n } rows were read on { $member }

@@ -112,8 +112,8 @@ plan-changed-remedy = Run ANALYZE before measuring (after = ["analyze"]), or use
 row-locks = Transactions wait for each other's row locks during { $share } of the clients' time{ $deadlocks }{ $waiting }.
 row-locks-deadlocks = , with { $rate } deadlocks per second
 row-locks-statement = ; { $share } of the waiting statements are: { $statement }
-row-locks-remedy = Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more warehouses); update the hot row last in the transaction; shorten the work between it and COMMIT.
-row-locks-remedy-deadlocks = Change rows in the same order in all transactions, so that no cycle arises. Spread the updates over more rows (TPC-B: a scale above the number of clients; TPC-C: more warehouses); update the hot row last in the transaction; shorten the work between it and COMMIT.
+row-locks-remedy = Spread the updates over more rows (TPC-B: a scale several times the number of clients; TPC-C: more warehouses); update the hot row last in the transaction; shorten the work between it and COMMIT.
+row-locks-remedy-deadlocks = Change rows in the same order in all transactions, so that no cycle arises. Spread the updates over more rows (TPC-B: a scale several times the number of clients; TPC-C: more warehouses); update the hot row last in the transaction; shorten the work between it and COMMIT.
 
 server-cpu = The CPUs are { $busy } busy{ $turns } (PostgreSQL { $server }{ $client }{ $others }): backends ran or waited for a CPU during { $share } of the clients' time{ $most }{ $nested }.
 server-cpu-turns = { " " }over the turns of both sides
@@ -226,7 +226,7 @@ fact-client-delay = waiting for a CPU
 fact-server-idle = server waits for its clients
 fact-clients-per-core = clients per core
 fact-context-switches = context switches per transaction
-fact-backends-queueing = share of the backends' time waiting for a CPU
+fact-backends-queueing = share of the time in which backends could run that they waited for a CPU
 fact-allowed = CPUs allowed
 fact-periods = periods throttled
 fact-device-reads = device reads

@@ -70,7 +70,7 @@ drill-table-speeds = 对速度的影响
 drill-table-events = 发生了什么
 drill-table-rounds = 各轮
 drill-table-clients = 客户端
-drill-note-lost = 同步设置：synchronous_commit、synchronous_standby_names 的值。每秒提交与延迟为故障之前，取各轮中位数。有警告：丢失者中带警告确认的。存在：未知者中实际已提交的。读到后消失：故障切换前被读到、之后消失的行，不论其事务的结局。
+drill-note-lost = 同步设置：synchronous_commit、synchronous_standby_names 的值（async：空）。每秒提交与延迟为故障之前，取各轮中位数。有警告：丢失者中 COMMIT 返回“未等待备库”的 WARNING 的。存在：未知者中实际已提交的。读到后消失：故障切换前被读到、之后消失的行，不论其事务的结局。
 drill-note-times = 判定主库故障与 pg_promote：各轮中位数。中断：全部轮次全部客户端的中位数、95 百分位、最长。未恢复：到该轮结束没有提交的客户端。
 drill-note-speeds = 故障之前、故障至每个客户端恢复、以及此后到结束的每秒提交与 p99；各轮中位数。自故障起的秒数：到另一成员成为主库、到任一客户端的提交被应答、到首个达到之前提交数 90% 的一秒的开始。p99 只计已确认的事务：等待中的客户端计入中断。持续的故障（慢链路）持续到结束。
 drill-note-events = 自故障起的秒数。
@@ -80,11 +80,11 @@ drill-load = 负载
 drill-load-of = { $clients }，每个事务为 BEGIN、一条同时增、改、删的语句、COMMIT
 drill-beside-it = 同时运行
 drill-chart = 故障前后
-drill-chart-note = 每十分之一秒内全部客户端的提交数，每轮一条线。阴影：客户端中断的中位数。
+drill-chart-note = 全部客户端每秒的提交数，每 0.1 秒一点，每轮一条线。阴影：客户端中断的中位数。
 axis-since-fault = 自故障起的秒数
 mark-fault = 1 故障
 mark-found-dead = 2 判定故障
-mark-promoted = 3 提升
+mark-promoted = 3 提升已返回
 
 # Columns.
 
@@ -172,11 +172,11 @@ drill-event-client = 客户端 { $number }：{ $event }
 drill-event-role = { $member }：{ $role }
 drill-event-second-primary = { $member } 也是主库
 drill-event-command = { $fault }：其命令已结束
-drill-event-promoted = { $member } 在 { $time }内提升为主库
+drill-event-promoted = { $member } 的 pg_promote 在 { $time }后返回
 drill-event-detected = 备库发现主库已失效
 drill-event-rejoined = 其他成员已重新加入
 drill-event-refused = 策略拒绝提升：{ $reason }；强制提升
-drill-event-killed = { $members }：所有进程被杀死
+drill-event-killed = { $members }：所有进程均已终止
 drill-event-cut = { $primary } 与 { $members } 之间的网络被切断
 drill-event-slow = { $primary } 到 { $members } 的网络限速为 { $speed }
 drill-event-read = 在 { $member } 上读取了 { $n } 行

@@ -116,7 +116,7 @@ row-locks-remedy = 把更新分散到更多行（TPC-B：scale 大于连接数�
 row-locks-remedy-deadlocks = 所有事务按同一顺序修改行，避免循环等待。把更新分散到更多行（TPC-B：scale 大于连接数；TPC-C：更多仓库）；在事务最后更新热点行；缩短它与 COMMIT 之间的时间。
 
 server-cpu = CPU 使用率 { $busy }{ $turns }（PostgreSQL { $server }{ $client }{ $others }）：后端执行或等待 CPU 占客户端时间的 { $share }{ $most }{ $nested }。
-server-cpu-turns = （双方轮流期间合计）
+server-cpu-turns = （双方交替期间的整机使用率）
 server-cpu-statement = ，其中 { $share } 在 { $statement } 中
 server-cpu-client = ，pgdyno 客户端 { $client }
 server-cpu-others = ，其他 { $others }
@@ -226,7 +226,7 @@ fact-client-delay = 等待 CPU
 fact-server-idle = 服务器等待客户端
 fact-clients-per-core = 每核连接数
 fact-context-switches = 每事务上下文切换
-fact-backends-queueing = 后端等待 CPU 的时间
+fact-backends-queueing = 后端可运行的时间中等待 CPU 的比例
 fact-allowed = 允许的 CPU
 fact-periods = 受限的周期
 fact-device-reads = 设备读
