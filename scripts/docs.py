@@ -338,6 +338,12 @@ QUOTES = {
     "replication_cost": Quote(
         ("levels",), REPLICAS_GUIDE, "pgdyno run replication-cost --details", _table("What standbys cost")
     ),
+    "driver_tax": Quote(
+        ("report:answer-driver,driver-,table-drivers,note-drivers",),
+        "docs/guide/drivers.md",
+        "pgdyno run driver-tax",
+        _first(2),
+    ),
     "flashback": Quote(("clusters",), REPLICAS_GUIDE, _FLASHBACK),
     "experiments": Quote(("experiments",), EXPERIMENTS_GUIDE, "pgdyno experiments"),
     "start": Quote(

@@ -27,7 +27,7 @@ def imports(path: Path) -> set[str]:
 def test_who_knows_the_native_module() -> None:
     users = {p.relative_to(ROOT).parts[0] for p in ROOT.rglob("*.py") if "pgdyno._core" in imports(p)}
     # The cluster: whose rights a thread has; drills: the ledger's load; the protocols of databases: their parameters.
-    assert users == {"run", "store", "pgbench", "load", "cluster", "drill", "dbms", "mysql"}
+    assert users == {"run", "store", "pgbench", "load", "cluster", "drill", "dbms", "driver", "mysql"}
 
 
 def test_only_the_command_line_exits_and_prints() -> None:

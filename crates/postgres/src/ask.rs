@@ -132,8 +132,7 @@ impl<L: Copy> Ask<'_, L> {
         self.note(What::Parse, Effect::STATEMENT, false);
     }
 
-    /// Bind; see [`frontend::bind`].
-    #[inline]
+    /// Bind; see [`frontend::bind_of_kinds`].
     pub fn bind_of_kinds(
         &mut self,
         statement: &str,

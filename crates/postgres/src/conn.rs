@@ -79,6 +79,7 @@ impl Config {
             channel_binding: ChannelBinding::Prefer,
             endpoint,
             read_write: false,
+            tells_kinds: false,
             tls: None,
         }
     }

@@ -52,6 +52,8 @@ pub struct Conversation<L> {
     /// A request has failed: everything up to the next Sync is passed over by the server.
     failed: bool,
     notices: bool,
+    /// The server is told the kinds of values.
+    tells_kinds: bool,
     /// The beginning of a message whose end has not arrived.
     partial: Vec<u8>,
     /// Bytes of a message that nobody reads and that are still to come.
@@ -73,6 +75,7 @@ impl<L: Copy> Default for Conversation<L> {
             committed: false,
             failed: false,
             notices: false,
+            tells_kinds: false,
             partial: Vec::new(),
             skip: 0,
             row: Vec::new(),
@@ -91,8 +94,15 @@ impl<L: Copy> Conversation<L> {
             }
             Attempt::Clear => Phase::Handshaking(Box::new(Handshake::start(config.clone(), &mut this.link, out)?)),
         };
+        this.tells_kinds = config.tells_kinds;
         this.config = Some(config);
         Ok(this)
+    }
+
+    /// Returns true if the server is told the kinds of values.
+    #[inline]
+    pub fn tells_kinds(&self) -> bool {
+        self.tells_kinds
     }
 
     /// Notices become events; by default they are passed over.

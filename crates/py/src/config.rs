@@ -18,11 +18,13 @@ pub struct ConnConfig {
 #[pymethods]
 impl ConnConfig {
     /// `members`: further addresses and ports of the same cluster, tried in turn after the first; `read_write`: those
-    /// whose sessions are read-only are passed over.
+    /// whose sessions are read-only are passed over. `tells_kinds`: the server is a worker of pgdyno's, which is told the
+    /// kinds of values.
     #[new]
     #[pyo3(signature = (*, host, port, user, dbname, password=None, hostaddr=None, sslmode="prefer", sslrootcert=None,
                         sslcert=None, sslkey=None, channel_binding="prefer", options=None,
-                        application_name="pgdyno", settings=None, read_write=false, members=None))]
+                        application_name="pgdyno", settings=None, read_write=false, members=None,
+                        tells_kinds=false))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -42,6 +44,7 @@ impl ConnConfig {
         settings: Option<BTreeMap<String, String>>,
         read_write: bool,
         members: Option<Vec<(String, u16)>>,
+        tells_kinds: bool,
     ) -> PyResult<ConnConfig> {
         let ssl_mode: SslMode = sslmode.parse().map_err(other)?;
         let channel_binding: ChannelBinding = channel_binding.parse().map_err(other)?;
@@ -83,6 +86,7 @@ impl ConnConfig {
             channel_binding,
             endpoint,
             read_write,
+            tells_kinds,
             tls,
         };
         Ok(ConnConfig { inner })

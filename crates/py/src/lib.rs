@@ -14,6 +14,7 @@ mod relay;
 mod rights;
 mod run;
 mod script;
+mod served;
 mod session;
 
 use pyo3::prelude::*;
@@ -34,6 +35,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<run::Event>()?;
     m.add_class::<run::RunResult>()?;
     m.add_class::<script::Command>()?;
+    m.add_class::<served::ServedSession>()?;
     m.add_class::<session::MySqlSession>()?;
     m.add_class::<script::Workload>()?;
     let base = m.py().get_type::<errors::CoreError>();

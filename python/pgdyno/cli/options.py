@@ -276,7 +276,8 @@ Collect = Annotated[
 Driver = Annotated[
     str | None,
     typer.Option(
-        help="Network I/O of the client: auto (default), epoll, uring or polling.",
+        help="Network I/O of the client: auto (default), epoll, uring or polling; or python:MODULE[:FACTORY], a driver "
+        "of Python in worker processes.",
         metavar="NAME",
         rich_help_panel=MEASURING,
     ),

@@ -11,7 +11,7 @@ from pgdyno.errors import UsageError, msg
 from pgdyno.spec.experiment import Experiment, Tpcc
 
 #: Axes that have a name of their own.
-_AXES = {"clients": int, "hot_set": float, "protocol": str, "version": str, "scale": int, "rate": float,
+_AXES = {"clients": int, "hot_set": float, "protocol": str, "driver": str, "version": str, "scale": int, "rate": float,
          "round_trip_ms": float}  # fmt: skip
 #: What is left of an experiment that was made to look at many configurations, where two values are compared: a number
 #: of clients a core, and seconds and starts of the servers (or repetitions) that tell 5% apart on a quiet machine.
@@ -84,7 +84,7 @@ def for_a_comparison(experiment: Experiment, axes: dict[str, Any], run: dict[str
         # A verdict needs several units: starts of the servers where these are made, else repetitions.
         starts = run.get("restarts", experiment.run.restarts)
         wanted = 1 if starts > 1 else max(_STARTS, experiment.run.repetitions)
-        if wanted != experiment.run.repetitions and (starts > 1 or {"protocol", "variables"} & set(axes)):
+        if wanted != experiment.run.repetitions and (starts > 1 or {"protocol", "driver", "variables"} & set(axes)):
             run["repetitions"] = wanted
             chosen.append(f"--repetitions {wanted}")
     return chosen

@@ -32,7 +32,7 @@ _PLAN = (
     (
         "speed",
         ("tps", "scaling", "new-orders", "qps"),
-        ("tpcc", "tpcc-paced", "tpcc-limits", "detail", "qps", "rows"),
+        ("tpcc", "tpcc-paced", "tpcc-limits", "drivers", "detail", "qps", "rows"),
         (),
     ),
     ("right", (), ("tpcc-ranges", "checks"), ()),

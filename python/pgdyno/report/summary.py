@@ -16,7 +16,7 @@ from pgdyno.report.view import View
 from pgdyno.wide import wrapped
 
 #: The table that answers most: the first of these that the report has.
-TABLES = ("capacity", "tpcc", "comparisons", "replication", "rows", "detail", "trials")
+TABLES = ("capacity", "tpcc", "drivers", "comparisons", "replication", "rows", "detail", "trials")
 #: Characters that end a clause; of these a comma in a number does not.
 _ENDS_CLAUSE = frozenset(",;:；：，")
 #: Lines of the answer; reasons, and lines of each; lines of caveats.

@@ -14,6 +14,7 @@ from pgdyno.report import (
     client_time,
     comparisons,
     curves,
+    drivers,
     facts,
     fidelity,
     findings,
@@ -125,6 +126,7 @@ def build(run: RunAnalysis, *, with_charts: bool = True, lang: str = "en") -> Vi
         tables.detail(run),
         tables.over_time(run),
         tables.scripts(run),
+        drivers.table(run),
         fidelity.table(run),
         tables.statements(run),
         outcomes.activity(groups),
@@ -192,6 +194,7 @@ def _answered(run: RunAnalysis) -> list[Text]:
         *answer.without_one_level(run),
         *tpcc.sentences(run),
         *replication.sentences(run),
+        *drivers.sentences(run),
         *answer.main_sentences(run),
         *_reasons(run),
         *fidelity.sentences(run),
@@ -218,7 +221,7 @@ def _found_reasons(run: RunAnalysis) -> list[Text]:
 
 def _headline(run: RunAnalysis) -> list[Text]:
     before = [*answer.without_work(run), *promises.sentences(run), *answer.without_one_level(run), *tpcc.sentences(run)]
-    before += replication.sentences(run)
+    before += [*replication.sentences(run), *drivers.sentences(run)]
     levels = answer.short_levels(run)
     return [*fidelity.lost(run), *before, *levels] if levels else []
 

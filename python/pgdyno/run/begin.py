@@ -44,6 +44,7 @@ class TrialStarter:
         """Prepare a trial whose server runs: restore the data, open its folder, start what is collected beside it."""
         run, trial, configuration = self.experiment.run, planned.plan, planned.configuration
         own: dict[str, Any] = {"protocol": configuration.protocol, "rate": configuration.rate}
+        own |= {"driver": configuration.driver}
         if planned.duration_s is not None:
             own |= {"duration_s": planned.duration_s, "duration_limit_s": None}
         if self.prepared.replay(trial.workload) is not None:
@@ -70,7 +71,7 @@ class TrialStarter:
         shared = self.recorder.shares_machine(site)
         parameters: dict[str, Any] = {**variables, "seed": seed, "protocol": run.protocol, "rate": run.rate}
         parameters |= {"place": site.place.label, "settings": dict(configuration.settings)}
-        parameters |= {"round_trip_ms": configuration.round_trip_ms}
+        parameters |= {"round_trip_ms": configuration.round_trip_ms, "driver": run.driver}
         parameters |= {"rows_per_transaction": self.experiment.workloads[trial.workload].rows}
         if tpcc is not None:
             parameters |= {"nurand": constants(variables)}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from pgdyno import _core, engine
 from pgdyno.errors import ClusterError, PgdynoError, SpecError, msg
@@ -198,7 +198,7 @@ def run_duet(trials: tuple[PreparedTrial, PreparedTrial]) -> tuple[list[TrialRec
         seed=a.seed,
         connect_timeout_s=run.connect_timeout_s,
         max_tries=a.context.run.max_tries,
-        driver=run.driver,
+        driver=cast("engine.Driver", run.driver),
     )
     try:
         warmup_s = 0.0 if run.warmup_s == "steady" else run.warmup_s

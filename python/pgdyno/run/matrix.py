@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pgdyno.driver.named import is_python
 from pgdyno.errors import SpecError, msg
 from pgdyno.spec.experiment import Axes, Experiment
 
@@ -47,6 +48,7 @@ class Configuration:
     hot_set: float
     clients: int
     protocol: str
+    driver: str
     rate: float | None
     #: Added to a round trip between primary and standbys; None: the experiment says nothing of it.
     round_trip_ms: float | None = None
@@ -58,7 +60,7 @@ class Configuration:
         """Return the axes, besides workload, hot set and clients, that may vary, with their values."""
         p = self.place
         named: dict[str, Any] = {"target": p.target, "dataset": p.dataset, "version": p.version, "scale": p.scale}
-        named |= {"protocol": self.protocol, "rate": self.rate}
+        named |= {"protocol": self.protocol, "driver": self.driver, "rate": self.rate}
         trip = {} if self.round_trip_ms is None else {"round_trip_ms": self.round_trip_ms}
         return {**named, **trip, **dict(self.settings), **dict(self.variables)}
 
@@ -93,11 +95,14 @@ def _matrix(experiment: Experiment, axes: Axes, cores: int) -> Iterator[Configur
                 axes.hot_set,
                 counts,
                 axes.protocol or [experiment.run.protocol],
+                axes.driver or [experiment.run.driver],
                 rates,
                 _products(axes.variables),
             )
-            for trip, settings, workload, hot_set, clients, protocol, rate, variables in rest:
-                yield Configuration(place, workload, hot_set, clients, protocol, rate, trip, settings, variables)
+            for trip, settings, workload, hot_set, clients, protocol, driver, rate, variables in rest:
+                yield Configuration(
+                    place, workload, hot_set, clients, protocol, driver, rate, trip, settings, variables
+                )
 
 
 def _products(axes: dict[str, list[Any]]) -> list[Pairs]:
@@ -118,10 +123,12 @@ def duet_axis(experiment: Experiment, every: Sequence[Configuration]) -> str:
             msg("remedy-vary-one-setting-version-target"),
         )
     name = next(iter(values))
-    if name in ("protocol", "rate", "round_trip_ms"):
+    if name in ("protocol", "driver", "rate", "round_trip_ms"):
         raise SpecError(msg("error-run-order-does-not-go", order=order, name=name), msg("remedy-use-order-random"))
     if any(c.rate is not None for c in every):
         raise SpecError(msg("error-run-order-goes-closed-loop", order=order), msg("remedy-use-order-random"))
+    if any(is_python(c.driver) for c in every):
+        raise SpecError(msg("error-duet-through-driver", order=order), msg("remedy-use-order-random"))
     between = experiment.run.between
     if between.restart or between.drop_caches:
         raise SpecError(msg("error-run-order-does-not-go-2", order=order), msg("remedy-leave-them-out"))

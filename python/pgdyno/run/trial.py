@@ -6,13 +6,14 @@ import errno
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, cast
 
 from pgdyno import _core, engine
 from pgdyno.analysis import steady
 from pgdyno.analysis.client import ClientHealth
 from pgdyno.cluster.remedies import remedy_for
 from pgdyno.dbms import Database
+from pgdyno.driver.named import is_python
 from pgdyno.errors import ClusterError, LocalError, PgdynoError, SpecError, TargetError, TrialError, msg
 from pgdyno.interrupt import signals_held
 from pgdyno.message import Name, Text, listed, message
@@ -27,6 +28,7 @@ from pgdyno.model import (
 from pgdyno.run.steadiness import TrimmedSummary, without_warmup
 from pgdyno.run.steps import TrialSteps
 from pgdyno.run.sums import Sums, add_up, phases_of, row_of, tags_of
+from pgdyno.run.through import is_limit, through
 from pgdyno.run.until_steady import LongEnoughError, UntilSteady
 from pgdyno.run.workers import workers_for_clients
 from pgdyno.run.workloads import message_of
@@ -154,10 +156,11 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
         rate=None if run.rate is None else engine.Rate.of(run.rate),
         seed=trial.seed,
         connect_timeout_s=run.connect_timeout_s,
-        driver=run.driver,
+        driver="auto" if is_python(run.driver) else cast("engine.Driver", run.driver),
         max_tries=run.max_tries,
     )
     raised: BaseException | None = None
+    usage: dict[str, float] = {}
     try:
         warmup_s = run.warmup_s
         if warmup_s == "steady":
@@ -165,7 +168,13 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
         engine_plan = replace(engine_plan, warmup_s=warmup_s)
         until = UntilSteady(run, context.has_cycle) if run.duration_limit_s is not None else None
         observer = _Observer(context, plan, workload, until)
-        result = run_when_ready([context], workload, observer, engine_plan)
+        with through(run, context.target, plan.clients, context.cores) as driver:
+            if driver is None:
+                result = run_when_ready([context], workload, observer, engine_plan)
+            else:
+                driver.begin()
+                result = run_when_ready([context], workload, observer, engine_plan, driver.workers.configs)
+                usage = driver.usage()
     except (_core.CoreError, PgdynoError) as e:
         raised = translated(e)
     except BaseException as e:
@@ -177,7 +186,7 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
                 context.stream.emit(Happened(EventKind.LENGTH, until.result))
                 context.stream.stream.emit(Noted(until.result))
             # Signals are heeded: the server may be slow to answer, or never do.
-            did = trial.steps.after_load() | drawn(workload, 0)
+            did = trial.steps.after_load() | drawn(workload, 0) | usage
         except BaseException as e:
             stopped = e
         # What was measured is whole, whatever stops the run now.
@@ -198,16 +207,21 @@ def drawn(workload: _core.Workload, side: int) -> dict[str, float]:
 
 
 def run_when_ready(
-    contexts: Sequence[TrialContext], workload: _core.Workload, observer: RunObserver, plan: engine.Plan
+    contexts: Sequence[TrialContext],
+    workload: _core.Workload,
+    observer: RunObserver,
+    plan: engine.Plan,
+    workers: Sequence[_core.ConnConfig] = (),
 ) -> _core.RunResult:
-    """Run the workload.
+    """Run the workload, through the workers of a driver if there are some.
 
     A server that is just restarting is waited for, as long as a connection may take.
     """
     deadline = time.monotonic() + contexts[0].run.connect_timeout_s
     while True:
         try:
-            configs = [c.target.core_config() for c in contexts]
+            configs: list[_core.ConnConfig | _core.MySqlConfig] = list(workers)
+            configs = configs or [c.target.core_config() for c in contexts]
             return _core.run(configs, workload, observer, plan)
         except _core.ConnectError as e:
             transient = e.sqlstate in _RESTARTING or e.errno == errno.ECONNREFUSED
@@ -338,7 +352,7 @@ def _ended(
     failed = nothing is not None or isinstance(raised, Exception)
     state = "failed" if failed else "finished" if raised is None else "interrupted"
     lost = any(r.lost or (r.disconnected and r.phase == "measure") for r in writer.rows)
-    caveats = [*_caveats(context.run, summary, state, lost=lost, shared=context.shared), *context.caveats]
+    caveats = [*_caveats(context.run, summary, state, activity, lost=lost, shared=context.shared), *context.caveats]
     caveats += [Caveat.REPLAY] if context.is_replay and summary is not None else []
     error = nothing
     if error is None and isinstance(raised, Exception):
@@ -371,7 +385,9 @@ def translated(e: _core.CoreError | PgdynoError) -> PgdynoError:
     return LocalError(text) if e.kind in ("limit", "system") else TrialError(text)
 
 
-def _caveats(run: Run, summary: TrialSummary | None, state: str, *, lost: bool, shared: bool) -> list[Caveat]:
+def _caveats(
+    run: Run, summary: TrialSummary | None, state: str, activity: dict[str, float], *, lost: bool, shared: bool
+) -> list[Caveat]:
     found = []
     if state == "failed":
         found.append(Caveat.TRIAL_FAILED)
@@ -388,7 +404,7 @@ def _caveats(run: Run, summary: TrialSummary | None, state: str, *, lost: bool, 
         summary.client_busy_share,
         shared=shared,
     )
-    if health.limits:
+    if health.limits or is_limit(activity):
         found.append(Caveat.CLIENT_BOUND)
     if run.rate is not None and not summary.skipped:
         found.append(Caveat.OPEN_LOOP)

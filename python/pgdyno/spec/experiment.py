@@ -12,6 +12,7 @@ from pgdyno.spec.values import (
     PRIVATE,
     RESERVED,
     Distinct,
+    Driver,
     Folder,
     MistakeError,
     Name,
@@ -288,6 +289,8 @@ class Axes(Strict):
     #: Connections; "auto": 1, 4 and 16 a core.
     clients: Literal["auto"] | Annotated[list[Annotated[int, Field(ge=1, le=100_000)]], Some, Distinct] = "auto"
     protocol: Annotated[list[Protocol], Distinct] = []
+    #: The client: the engine's own (auto), or a driver of Python (python:MODULE[:FACTORY]).
+    driver: Annotated[list[Driver], Distinct] = []
     rate: Annotated[list[Rate], Distinct] = []
     #: Milliseconds that the network adds to a round trip between the primary and each of its standbys.
     round_trip_ms: Annotated[list[Annotated[float, Field(ge=0, le=10_000, allow_inf_nan=False)]], Distinct] = []
@@ -359,7 +362,7 @@ class Run(Strict):
     check: bool = True
     #: Worker threads; absent: one, and one more for each 64 clients, at most one a core.
     workers: Annotated[int, Field(ge=1)] | None = None
-    driver: Literal["auto", "epoll", "uring", "polling"] = "auto"
+    driver: Driver = "auto"
     seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 20180901
     connect_timeout_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 10.0
     #: What is recorded of the server beside the client's figures: before and after each trial.

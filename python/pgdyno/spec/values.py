@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from pgdyno import i18n
+from pgdyno.driver import named
 from pgdyno.errors import msg
 
 #: Becomes part of a path.
@@ -20,13 +21,23 @@ Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=
 #: Names of axes, and of variables that are set anyway.
 RESERVED = {
     "workload", "target", "dataset", "version", "scale", "hot_set", "clients", "protocol", "rate", "range", "tables",
-    "client_id", "random_seed", "default_seed", "round_trip_ms",
+    "client_id", "random_seed", "default_seed", "round_trip_ms", "driver",
 }  # fmt: skip
 #: A major version of PostgreSQL, or a whole one.
 Version = Annotated[str, Field(pattern=r"^\d{2}(\.\d+)?$")]
 #: A size as PostgreSQL writes it.
 Size = Annotated[str, Field(pattern=r"^\d+ ?(kB|MB|GB|TB)$")]
 Protocol = Literal["simple", "extended", "prepared"]
+
+
+def _driver(text: str) -> str:
+    if text not in ("auto", "epoll", "uring", "polling") and named.parse(text) is None:
+        raise MistakeError("spec-driver", text=text)
+    return text
+
+
+#: Network I/O of the engine's own client, or a driver of Python.
+Driver = Annotated[str, AfterValidator(_driver)]
 Rate = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]
 #: The target that an experiment has which names none.
 PRIVATE = "private"

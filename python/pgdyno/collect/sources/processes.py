@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pgdyno.collect.sources.base import Differences, Row, slurp
+from pgdyno.driver.pool import RUNNING
 from pgdyno.message import Text, message
 from pgdyno.samples import OTHER_SESSION
 
@@ -67,7 +68,8 @@ class Processes:
         children = [int(x) for x in slurp(f"/proc/{self._postmaster}/task/{self._postmaster}/children").split()]
         self.period_s = len(children) / _EACH_SECOND
         totals: dict[str, dict[str, float]] = {}
-        ours = {self._postmaster: "postmaster", os.getpid(): "pgdyno"}
+        # A driver's workers are the client.
+        ours = {self._postmaster: "postmaster", **dict.fromkeys((os.getpid(), *RUNNING), "pgdyno")}
         there: set[Hashable] = set()
         others: Collection[int] = ()
         if self._others is not None:

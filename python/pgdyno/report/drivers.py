@@ -1,0 +1,125 @@
+"""Costs of users' drivers beside the engine's own client and the database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pgdyno.driver.named import is_python
+from pgdyno.judge.groups import Group
+from pgdyno.message import Name, Text, message
+from pgdyno.report import names
+from pgdyno.report.cells import COUNT, Table, cells, column, linked
+from pgdyno.results.analysis import RunAnalysis
+from pgdyno.units import Quantity
+
+#: Sentences; the table has all.
+_SOME = 4
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """CPU time of a transaction in ns, warm-up included; None: not known."""
+
+    group: Group
+    driver: str
+    #: All of the client's machine: the engine and the workers of a driver.
+    client: float | None
+    #: The workers of a driver, and what they take without one.
+    workers: float | None
+    floor: float | None
+    server: float | None
+    #: CPU share of the busiest worker.
+    busiest: float | None
+
+    @property
+    def own(self) -> float | None:
+        """The driver's own part."""
+        return None if self.workers is None or self.floor is None else max(0.0, self.workers - self.floor)
+
+
+def _costs(run: RunAnalysis) -> list[_Cost]:
+    return run.once("drivers", lambda: [_cost(run, g) for g in run.groups])
+
+
+def _cost(run: RunAnalysis, g: Group) -> _Cost:
+    driver = str(g.trials[0].parameters.get("driver") or "auto")
+    observed = run.observed(g.trials)
+    cpu = observed.mean("processes", "cpu", kind="pgdyno")
+    client = cpu * 1e9 / observed.commits_per_s if cpu and observed.commits_per_s else None
+    transactions = sum(t.activity.get("transactions", 0.0) for t in g.trials)
+
+    def per_transaction(name: str) -> float | None:
+        whole = sum(t.activity.get(name, 0.0) for t in g.trials)
+        return whole / transactions if whole and transactions else None
+
+    if not is_python(driver):
+        return _Cost(g, driver, client, None, None, per_transaction("server_cpu_ns"), None)
+    floors = [t.activity["driver_floor_ns"] for t in g.trials if "driver_floor_ns" in t.activity]
+    summaries = [t.summary for t in g.trials if t.summary is not None and t.summary.committed]
+    statements = sum(s.latency.count for x in summaries for s in x.statements)
+    committed = sum(x.committed for x in summaries)
+    floor = sum(floors) / len(floors) * statements / committed if floors and committed else None
+    busiest = max((t.activity.get("driver_busiest", 0.0) for t in g.trials), default=None)
+    return _Cost(
+        g, driver, client, per_transaction("driver_cpu_ns"), floor, per_transaction("server_cpu_ns"), busiest
+    )  # fmt: skip
+
+
+def sentences(run: RunAnalysis) -> list[Text]:
+    """Return what each driver costs beside the database, for the fastest configuration of each."""
+    best: dict[str, _Cost] = {}
+    for c in (c for c in _costs(run) if is_python(c.driver) and c.own is not None):
+        tps = c.group.over("tps").mean
+        if c.driver not in best or tps > best[c.driver].group.over("tps").mean:
+            best[c.driver] = c
+    out: list[Text] = []
+    for c in list(best.values())[:_SOME]:
+        server = None
+        if c.server and c.own is not None:
+            server = message(
+                "driver-beside-server", cpu=Quantity(c.server, "ns"), times=Quantity(c.own / c.server, "factor")
+            )
+        out.append(
+            message(
+                "answer-driver", driver=Name(c.driver), cpu=Quantity(c.own or 0.0, "ns"),
+                floor=Quantity(c.floor or 0.0, "ns"), server=server, where=names.configuration(c.group, "driver"),
+            )
+        )  # fmt: skip
+    return out
+
+
+def table(run: RunAnalysis) -> Table:
+    """Return the table of the costs of drivers; it has no rows in a run without one."""
+    found = _costs(run) if any(is_python(str(t.parameters.get("driver") or "")) for t in run.data.trials) else []
+    rows = [
+        cells(
+            [
+                c.driver, names.configuration(c.group, "driver"),
+                linked(Quantity(c.group.over("tps").mean, "count"), c.group.trials),
+                _time(c.client), _time(c.workers), _time(c.floor), _time(c.own), _time(c.server),
+                None if c.own is None or not c.server else Quantity(c.own / c.server, "factor"),
+                None if c.busiest is None else Quantity(c.busiest, "%"),
+            ]
+        )
+        for c in found
+    ]  # fmt: skip
+    costs = ("client CPU/tx", "workers CPU/tx", "floor CPU/tx", "driver CPU/tx", "server CPU/tx", "driver/server")
+    return Table(
+        "drivers",
+        message("table-drivers"),
+        [
+            column("driver"),
+            column("configuration"),
+            column("TPS", COUNT),
+            *map(column, costs),
+            column("busiest worker"),
+        ],
+        rows,
+        [message("note-drivers")],
+        2,
+        ["busiest worker", "workers CPU/tx", "floor CPU/tx", "client CPU/tx"],
+    )
+
+
+def _time(ns: float | None) -> Quantity | None:
+    return None if ns is None else Quantity(ns, "ns")
