@@ -194,3 +194,42 @@ fn noise_is_refused() {
     pair.server.feed(b"B\0\0\0\x08\0x\0\0");
     assert!(pair.server.next().is_err());
 }
+
+#[test]
+fn no_bytes_make_it_panic() {
+    let mut pair = Pair::begun();
+    let values = [(Given::Integer, "-5"), (Given::Text, "x"), (Given::Null, "")];
+    for (mode, in_pipeline) in [(QueryMode::Simple, false), (QueryMode::Extended, true), (QueryMode::Prepared, false)] {
+        pair.ask("SELECT $1, $2, $3", mode, &values, in_pipeline);
+    }
+    let good = std::mem::take(&mut pair.sent);
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    for _ in 0..20_000 {
+        let mut bytes = good.clone();
+        for _ in 0..=random(4) {
+            let at = random(bytes.len());
+            match random(3) {
+                0 => bytes[at] = random(256) as u8,
+                1 => bytes.truncate(at.max(1)),
+                _ => bytes.insert(at, random(256) as u8),
+            }
+        }
+        let mut server = Pair::begun().server;
+        server.feed(&bytes);
+        while let Ok(Some(work)) = server.next() {
+            if let Work::Group(runs) = work {
+                for run in &runs {
+                    assert!(server.text(run.statement).is_some());
+                    let _ = server.result::<()>(None, "SELECT 0", true, |_| Ok(()));
+                }
+                server.end_group(None);
+            }
+        }
+    }
+}

@@ -158,7 +158,7 @@ def _why(found: runs.RunComparison, left: Sequence[RunData], right: Sequence[Run
         return []
     rows = [r for r in found.rows if r.figure is not runs.LOAD]
     explained = findings.comparison_reasons(RunAnalysis(left[0]), RunAnalysis(right[0]), rows, _EXPLAINED)
-    return [message("labelled", label=Name(r.pair.label), text=why) for r, why in explained]
+    return [why for _, why in explained]
 
 
 _BEARS = {

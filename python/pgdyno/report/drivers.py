@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pgdyno.driver.named import is_python
 from pgdyno.judge.groups import Group
 from pgdyno.message import Name, Text, message
+from pgdyno.model import spelled
 from pgdyno.report import names
-from pgdyno.report.cells import COUNT, Table, cells, column, linked
+from pgdyno.report.cells import COUNT, Cell, Table, Value, cells, column, linked, own_column
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.units import Quantity
 
@@ -82,7 +83,7 @@ def sentences(run: RunAnalysis) -> list[Text]:
         out.append(
             message(
                 "answer-driver", driver=Name(c.driver), cpu=Quantity(c.own or 0.0, "ns"),
-                floor=Quantity(c.floor or 0.0, "ns"), server=server, where=names.configuration(c.group, "driver"),
+                server=server, where=names.configuration(c.group, "driver"),
             )
         )  # fmt: skip
     return out
@@ -91,32 +92,29 @@ def sentences(run: RunAnalysis) -> list[Text]:
 def table(run: RunAnalysis) -> Table:
     """Return the table of the costs of drivers; it has no rows in a run without one."""
     found = _costs(run) if any(is_python(str(t.parameters.get("driver") or "")) for t in run.data.trials) else []
-    rows = [
-        cells(
-            [
-                c.driver, names.configuration(c.group, "driver"),
-                linked(Quantity(c.group.over("tps").mean, "count"), c.group.trials),
-                _time(c.client), _time(c.workers), _time(c.floor), _time(c.own), _time(c.server),
-                None if c.own is None or not c.server else Quantity(c.own / c.server, "factor"),
-                None if c.busiest is None else Quantity(c.busiest, "%"),
-            ]
-        )
-        for c in found
-    ]  # fmt: skip
+    axes = list(dict.fromkeys(name for c in found for name in c.group.varied if name != "driver"))
+    several = {name for name in ("workload", "clients") if len({getattr(c.group, name) for c in found}) > 1}
+    rows = []
+    for c in found:
+        g = c.group
+        labels: list[Value | Cell | str | None] = [c.driver]
+        labels += [g.workload] if "workload" in several else []
+        labels += [spelled(g.varied[name]) if name in g.varied else None for name in axes]
+        labels += [g.clients] if "clients" in several else []
+        ratio = None if c.own is None or not c.server else Quantity(c.own / c.server, "factor")
+        busiest = None if c.busiest is None else Quantity(c.busiest, "%")
+        times = map(_time, (c.client, c.workers, c.floor, c.own, c.server))
+        rows.append(cells([*labels, linked(Quantity(g.over("tps").mean, "count"), g.trials), *times, ratio, busiest]))
+    labelled = [column("driver"), *([column("workload")] if "workload" in several else []), *map(own_column, axes)]
+    labelled += [column("clients", COUNT)] if "clients" in several else []
     costs = ("client CPU/tx", "workers CPU/tx", "floor CPU/tx", "driver CPU/tx", "server CPU/tx", "driver/server")
     return Table(
         "drivers",
         message("table-drivers"),
-        [
-            column("driver"),
-            column("configuration"),
-            column("TPS", COUNT),
-            *map(column, costs),
-            column("busiest worker"),
-        ],
+        [*labelled, column("TPS", COUNT), *map(column, (*costs, "busiest worker"))],
         rows,
         [message("note-drivers")],
-        2,
+        len(labelled),
         ["busiest worker", "workers CPU/tx", "floor CPU/tx", "client CPU/tx"],
     )
 

@@ -58,12 +58,12 @@ def between(low: float, high: float) -> Message:
     """Return an interval of a ratio in one form: two factors, or two changes.
 
     An interval wider than a factor of WIDEST shows only the end that is known: "3.1 times or more", "-40% or less". If
-    neither end is known, return "not known".
+    neither end is known, return "interval too wide".
     """
     if not is_readable(low, high):
         if low > 1:
             return message("or-more", end=_end(low))
-        return message("or-less", end=_end(high)) if high < 1 else message("not-known")
+        return message("or-less", end=_end(high)) if high < 1 else message("interval-too-wide")
     if low >= FACTOR or high <= 1 / FACTOR:
         return times(low, high)
     return message("from-to", low=_change(low), high=_change(high))

@@ -66,6 +66,7 @@ too-few = too few
 yes = yes
 no = no
 not-known = not known
+interval-too-wide = interval too wide
 
 # Sections.
 
@@ -899,8 +900,8 @@ column-high = high
 column-ruled-out = ruled out
 table-drivers = Cost of drivers
 note-drivers = CPU time of a transaction, warm-up included. Client: pgdyno and the workers in which drivers run. Floor: the workers with a driver that does nothing, for as many statements. Driver: workers less floor. A worker near 100% of a CPU is the limit: one thread of Python runs at a time.
-answer-driver = { $driver } uses { $cpu } of CPU per transaction, beside { $floor } of pgdyno's workers{ $server } ({ $where }).
-driver-beside-server = ; the database uses { $cpu }: the driver costs { $times } times the database
+answer-driver = { $driver }: { $cpu } of CPU per transaction{ $server } ({ $where }).
+driver-beside-server = , { $times } times the { $cpu } of the database
 column-client-cpu-tx = client CPU/tx
 column-workers-cpu-tx = workers CPU/tx
 column-floor-cpu-tx = floor CPU/tx

@@ -66,6 +66,7 @@ too-few = 过少
 yes = 是
 no = 否
 not-known = 未知
+interval-too-wide = 区间过宽
 
 # Sections.
 
@@ -899,8 +900,8 @@ column-high = 上界
 column-ruled-out = 已排除
 table-drivers = 驱动的开销
 note-drivers = 每事务的 CPU 时间，含预热。客户端：pgdyno 与运行驱动的工作进程。底数：驱动什么也不做时工作进程处理同样多语句的 CPU 时间。驱动：工作进程减去底数。工作进程接近占满一个 CPU 时它就是瓶颈：Python 同一时刻只运行一个线程。
-answer-driver = { $driver } 每事务使用 { $cpu } CPU，另有 pgdyno 工作进程 { $floor }{ $server }（{ $where }）。
-driver-beside-server = ；数据库使用 { $cpu }：驱动的开销是数据库的 { $times } 倍
+answer-driver = { $driver }：每事务 { $cpu } CPU{ $server }（{ $where }）。
+driver-beside-server = ，是数据库（{ $cpu }）的 { $times } 倍
 column-client-cpu-tx = 客户端 CPU/事务
 column-workers-cpu-tx = 工作进程 CPU/事务
 column-floor-cpu-tx = 底数 CPU/事务
