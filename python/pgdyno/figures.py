@@ -120,8 +120,6 @@ _TRANSACTIONS = "transactions"
 COSTS = (
     Figure("WAL/tx", "wal_bytes", "wal_bytes_per_transaction", "bytes", False, True, None, True, least=256.0),
     Figure("reads/tx", "blocks_read", "blocks_read_per_transaction", "count", False, True, None, True, least=1.0),
-    # Of the workers of a user's driver.
-    Figure("driver CPU/tx", "driver_cpu_ns", "driver_cpu_ns_per_transaction", "ns", False, True, None, True),
     Figure("CPU/tx", "server_cpu_ns", "server_cpu_ns_per_transaction", "ns", False, True, None, True),
     # Of all its processes together, shared buffers apart; less than some megabytes nobody asks about.
     Figure("memory", "server_private_bytes", "server_private_bytes", "bytes", False, True, of_server=True, least=64e6),
