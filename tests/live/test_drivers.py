@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
+from pgdyno.cluster.target import resolve
+from pgdyno.driver import adapters
 from pgdyno.driver.pool import RUNNING
 from pgdyno.store import reading
 
@@ -80,6 +83,28 @@ def test_a_driver_does_the_same_work(server: Server, database: str, tmp_path: Pa
     assert any(row["ours"] for row in data.samples[1, "waits"])
     assert any(tells(line, "answer-driver", driver=driver) for line in done.json["answer"]), done.json["answer"]
     assert set() == RUNNING
+
+
+@pytest.mark.parametrize("module", ["psycopg", "asyncpg"])
+@pytest.mark.parametrize("mode", ["prepared", "extended"])
+def test_statements_are_prepared_where_the_mode_says_so(server: Server, database: str, module: str, mode: str) -> None:
+    target = resolve(server.conninfo(dbname=database))
+    at = adapters.Server(
+        target.conninfo, target.host, target.port, target.user, target.password, target.dbname, "postgresql", mode
+    )
+    wanted = adapters.Statement("SELECT 4711 + $1::int", (1,), mode)
+    look = adapters.Statement("SELECT statement FROM pg_prepared_statements", (), "extended")
+
+    async def prepared() -> list[str]:
+        driver = adapters.adapted(await adapters.awaited(adapters.factory(module, "")(at)), module, at)
+        for _ in range(3):
+            await adapters.awaited(driver.run([wanted]))
+        ((_, rows, _),) = (await adapters.awaited(driver.run([look])))[0]
+        await adapters.awaited(driver.close())
+        return [str(statement) for (statement,) in rows]
+
+    found = asyncio.run(prepared())
+    assert any("4711" in text for text in found) is (mode == "prepared"), found
 
 
 def test_a_pipeline_goes_through_psycopgs(server: Server, database: str, tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def table(run: RunAnalysis) -> Table:
         rows.append(cells([*labels, linked(Quantity(g.over("tps").mean, "count"), g.trials), *times, ratio, busiest]))
     labelled = [column("driver"), *([column("workload")] if "workload" in several else []), *map(own_column, axes)]
     labelled += [column("clients", COUNT)] if "clients" in several else []
-    costs = ("client CPU/tx", "workers CPU/tx", "floor CPU/tx", "driver CPU/tx", "server CPU/tx", "driver/server")
+    costs = ("client CPU/tx", "workers CPU/tx", "floor CPU/tx", "driver CPU/tx", "server CPU/tx", "times server")
     return Table(
         "drivers",
         message("table-drivers"),

@@ -907,5 +907,5 @@ column-workers-cpu-tx = workers CPU/tx
 column-floor-cpu-tx = floor CPU/tx
 column-driver-cpu-tx = driver CPU/tx
 column-server-cpu-tx = server CPU/tx
-column-driver-server = driver/server
+column-times-server = times server
 column-busiest-worker = busiest worker

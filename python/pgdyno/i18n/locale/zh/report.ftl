@@ -907,5 +907,5 @@ column-workers-cpu-tx = 工作进程 CPU/事务
 column-floor-cpu-tx = 底数 CPU/事务
 column-driver-cpu-tx = 驱动 CPU/事务
 column-server-cpu-tx = 服务器 CPU/事务
-column-driver-server = 驱动/服务器
+column-times-server = 服务器的倍数
 column-busiest-worker = 最忙的工作进程
