@@ -2,7 +2,7 @@
 //! PostgreSQL server does.
 //!
 //! ```text
-//! bytes --> feed --> next: Begin, Group, End   the caller carries the statements of a group out, in order
+//! bytes --> feed --> work: Begin, Group, End   the caller carries the statements of a group out, in order
 //!           take <-- began; result or failed for each statement, then end_group
 //! ```
 //!
@@ -100,7 +100,7 @@ impl Served {
     }
 
     /// Returns the next request, or `None` until more has arrived.
-    pub fn next(&mut self) -> Result<Option<Work>, ProtocolError> {
+    pub fn work(&mut self) -> Result<Option<Work>, ProtocolError> {
         loop {
             let header = usize::from(self.started);
             let rest = &self.input[self.read..];

@@ -52,7 +52,7 @@ impl Pair {
             self.server.feed(&[byte]);
         }
         self.client.mark_sent();
-        self.server.next().unwrap()
+        self.server.work().unwrap()
     }
 
     /// Returns the events of the answers since.
@@ -188,11 +188,11 @@ fn noise_is_refused() {
     for noise in [&b"\0\0\0\x03"[..], b"\xff\xff\xff\xff", b"GET / HTTP/1.1\r\n\r\n"] {
         let mut server = Served::new();
         server.feed(noise);
-        assert!(matches!(server.next(), Err(_) | Ok(None)));
+        assert!(matches!(server.work(), Err(_) | Ok(None)));
     }
     let mut pair = Pair::begun();
     pair.server.feed(b"B\0\0\0\x08\0x\0\0");
-    assert!(pair.server.next().is_err());
+    assert!(pair.server.work().is_err());
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn no_bytes_make_it_panic() {
         }
         let mut server = Pair::begun().server;
         server.feed(&bytes);
-        while let Ok(Some(work)) = server.next() {
+        while let Ok(Some(work)) = server.work() {
             if let Work::Group(runs) = work {
                 for run in &runs {
                     assert!(server.text(run.statement).is_some());

@@ -71,7 +71,7 @@ impl ServedSession {
 
     /// Returns "begin", "end", a list of (statement, mode, values), or `None` until more has arrived.
     fn next<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let work = self.inner.next().map_err(|e| errors::other(e.to_string()))?;
+        let work = self.inner.work().map_err(|e| errors::other(e.to_string()))?;
         Ok(match work {
             None => None,
             Some(Work::Begin) => Some(PyString::intern(py, "begin").into_any()),

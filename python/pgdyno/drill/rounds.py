@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -192,16 +192,20 @@ def compare_copies(found: Round, load: Load, members: Mapping[str, Target]) -> N
         found.split_brain = len(took) > 1
         # Of a cluster that never becomes whole this is all there is.
         found.audit = ledger.audit(entries, copies.union(seen), fault_ns=found.fault_ns)
-        note_outages(found, load, ledger.outages(entries, load.clients, found.fault_ns, load.ended_ns))
+        note_outages(found, load, entries, ledger.outages(entries, load.clients, found.fault_ns, load.ended_ns))
 
 
-def note_outages(found: Round, load: Load, outages: list[ledger.Outage]) -> None:
+def note_outages(found: Round, load: Load, entries: Sequence[ledger.Entry], outages: list[ledger.Outage]) -> None:
     """Record the outages, and by them when clients committed again: intervals tell it to a tenth of a second only."""
     found.outages = outages
     ends = [o.first_ns for o in outages if o.first_ns is not None]
     if ends and len(ends) == len(outages):
         found.served_ns = max(ends)
     speeds(found, load)
+    if found.served_ns is not None and found.served_ns > found.fault_ns:
+        # Exactly: intervals at both ends would hold more.
+        count = sum(e.outcome == "acknowledged" and found.fault_ns < e.at_ns <= found.served_ns for e in entries)
+        found.during_tps = count * 1e9 / (found.served_ns - found.fault_ns)
     if ends:
         found.first_commit_s = (min(ends) - found.fault_ns) / 1e9
         if found.recovered_s is not None:
@@ -223,7 +227,7 @@ def _audit(primary: Target, found: Round, load: Load, seen: set[ledger.Key]) -> 
         entries, there.rows, fault_ns=found.fault_ns, seen=seen, changed=there.changed, states=there.states
     )
     lost = {e.key for e in found.audit.lost}
-    note_outages(found, load, ledger.outages(entries, load.clients, found.fault_ns, load.ended_ns, lost))
+    note_outages(found, load, entries, ledger.outages(entries, load.clients, found.fault_ns, load.ended_ns, lost))
     write_lost(load.records.parent / "lost.csv", found.audit.lost)
 
 

@@ -87,7 +87,7 @@ def notes(v: Verdict) -> list[Text]:
         found.append(message("drill-note-must-lose"))
     found += v.inconsistent[:3]
     if v.errors:
-        found.append(message("drill-note-errors", n=len(v.errors), of=v.rounds, why=v.errors[0]))
+        found.append(message("drill-note-errors", fault=Name(v.fault), n=len(v.errors), of=v.rounds, why=v.errors[0]))
     odd = (
         (v.seen_and_missing, "drill-note-seen"), (v.phantoms, "drill-note-phantoms"), (v.changed, "drill-note-changed"),
         (v.torn, "drill-note-torn"), (v.twice, "drill-note-twice"), (v.resurrected, "drill-note-resurrected"),

@@ -64,12 +64,8 @@ def _row(data: RunData, pair: Pair, figure: Figure, level: float, margin: float)
     seconds = max(LEAST_S, turns * c.more * _turn_s(data, pair.a.trials[0])) if c.more else None
     if c.more and several and len(units) < ENOUGH:
         # How far starts lie apart is hardly known: more of them come first.
-        seconds = (
-            data.manifest.run.seconds_of_a_trial
-            * (len(pair.a.trials) + len(pair.b.trials))
-            * (ENOUGH - len(units))
-            / len(units)
-        )
+        a_start = data.manifest.run.seconds_of_a_trial * (len(pair.a.trials) + len(pair.b.trials)) / len(units)
+        seconds = max(seconds or 0.0, a_start * (ENOUGH - len(units)))
     together, running = data.manifest.run.order == "simultaneous", not data.manifest.managed
     return Row(pair, figure, c, seconds, from_slices=True, together=together, running=running)
 

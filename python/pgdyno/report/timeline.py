@@ -237,7 +237,9 @@ def _processors(r: Recorded, zero: int, say: Say) -> Stacked:
     for row in _thin(r.rows("machine")):
         system = row["cpu_system"] + row["cpu_irq"] + row["cpu_softirq"]
         parts = [row["cpu_user"] + row["cpu_nice"], system, row["cpu_iowait"], row["cpu_steal"]]
-        rows.append((round((row["end_ns"] - zero) / 1e9, 3), parts))
+        # The kernel's clocks of states are not those of the sample: no more is busy than there is.
+        most = min(1.0, row["cores"] / sum(parts)) if sum(parts) else 1.0
+        rows.append((round((row["end_ns"] - zero) / 1e9, 3), [part * most for part in parts]))
     return Stacked(names, rows)
 
 

@@ -496,11 +496,22 @@ def test_the_first_commit_is_as_exact_as_the_ledger() -> None:
     """Tenths of a second would put it before the promotion."""
     found = replace(round_with(), fault_ns=100 * S, first_commit_s=0.7, recovered_s=0.7, tps=1.0, after_tps=1.0)
     ends = [Outage(n, 99 * S, 100 * S + 780_000_000 + n) for n in range(3)] + [Outage(3, 99 * S, None, 5 * S)]
-    note_outages(found, SimpleNamespace(series=[], started_ns=98 * S), ends)  # type: ignore[arg-type]
+    note_outages(found, SimpleNamespace(series=[], started_ns=98 * S), [], ends)  # type: ignore[arg-type]
     assert found.first_commit_s == found.recovered_s == pytest.approx(0.78)
     found.promoted_ns, found.promote_s = 100 * S + 800_000_000, 0.1
     said = " ".join(reports.words(words.timing(verdict.judge_rounds([found]), Options())))
     assert tells(said, "drill-new-primary", seconds="0.78", answer="3", connect="1"), said
+
+
+def test_commits_until_all_were_served_come_from_the_ledger() -> None:
+    found = replace(round_with(), fault_ns=100 * S, tps=1.0, after_tps=1.0)
+    load = SimpleNamespace(series=[], started_ns=98 * S)
+    at = (99.9, 100.05, 100.79, 100.8, 100.81)
+    entries = [Entry(0, n, "acknowledged", round(s * S)) for n, s in enumerate(at)]
+    entries.append(Entry(0, 9, "unknown", round(100.5 * S)))
+    note_outages(found, load, entries, [Outage(0, 100 * S, 100 * S + 800_000_000)])  # type: ignore[arg-type]
+    assert found.served_ns == 100 * S + 800_000_000
+    assert found.during_tps == pytest.approx(3 / 0.8)
 
 
 def test_the_answer_names_what_a_commit_waited_for() -> None:

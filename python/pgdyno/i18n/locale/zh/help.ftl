@@ -229,7 +229,7 @@ option-cluster-snapshot-folder = 集群的目录，或已停止服务器的数�
 option-cluster-restore-folder = 要创建的目录；必须不存在或为空。
 option-fault = 要注入的故障，或 all；--list 列出它们。默认：kill-primary；使用 --modes 时为能区分各模式的故障。
 option-rounds = 每种故障的轮数。
-option-modes = 在五种保护模式下重复演练，从无持久性（synchronous_commit = off）到 remote_apply，并报告每种模式的代价和损失。
+option-modes = 在五种保护模式下重复演练，从异步提交（synchronous_commit = off）到 remote_apply，并报告每种模式的代价和损失。
 option-before = 故障之前的负载时长。
 option-after = 所有客户端恢复服务之后的负载时长。
 option-answer-timeout = 客户端的语句超时。
