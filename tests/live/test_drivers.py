@@ -107,6 +107,17 @@ def test_statements_are_prepared_where_the_mode_says_so(server: Server, database
     assert any("4711" in text for text in found) is (mode == "prepared"), found
 
 
+@pytest.mark.parametrize("driver", ["python:psycopg", "python:asyncpg"])
+def test_who_may_only_read_does_not_write(server: Server, database: str, tmp_path: Path, driver: str) -> None:
+    """A workload that may only read is held to it by the session, in every driver."""
+    _tables(server, database)
+    experiment = _experiment(tmp_path, "UPDATE t SET v = 1;\n", driver)
+    experiment.write_text(experiment.read_text().replace("[workloads.w]\n", "[workloads.w]\nread_only = true\n"))
+    words = ("--target", server.conninfo(dbname=database), "--runs", tmp_path / "r", "--json", "-q")
+    done = pgdyno("run", experiment, *words)
+    assert done.code == 1 and "25006" in done.json["trials"][0]["error"], done.out
+
+
 def test_a_pipeline_goes_through_psycopgs(server: Server, database: str, tmp_path: Path) -> None:
     _tables(server, database)
     words = ("--target", server.conninfo(dbname=database), "--runs", tmp_path / "r", "--json", "-q")

@@ -137,9 +137,10 @@ impl<L: Copy> Ask<'_, L> {
         &mut self,
         statement: &str,
         parameters: usize,
+        reads: bool,
         write: impl FnMut(usize, &mut Vec<u8>) -> Given,
     ) {
-        frontend::bind_of_kinds(self.out, statement, parameters, write);
+        frontend::bind_of_kinds(self.out, statement, parameters, reads, write);
         self.note(What::Bind, Effect::STATEMENT, false);
     }
 

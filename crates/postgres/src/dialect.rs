@@ -90,7 +90,7 @@ impl<L: Copy + Send> pgdyno_protocol::Conversation<L> for Conversation<L> {
             ask.parse(name, s.text);
         }
         if tells_kinds {
-            ask.bind_of_kinds(name, s.parameters, value);
+            ask.bind_of_kinds(name, s.parameters, s.reads, value);
         } else {
             ask.bind(name, s.parameters, |n, o| value(n, o) != Given::Null);
         }

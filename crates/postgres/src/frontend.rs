@@ -116,11 +116,13 @@ pub fn bind(out: &mut Vec<u8>, statement: &str, parameters: usize, mut write: im
 }
 
 /// Bind as [`bind`] does, to a program that is no PostgreSQL server: the format code of a parameter tells its kind (2: a
-/// Boolean, 3: an integer, 4: a double, else text), and all of them are text.
+/// Boolean, 3: an integer, 4: a double, else text), and all of them are text. A format code for results tells that rows are
+/// read.
 pub fn bind_of_kinds(
     out: &mut Vec<u8>,
     statement: &str,
     parameters: usize,
+    reads: bool,
     mut write: impl FnMut(usize, &mut Vec<u8>) -> Given,
 ) {
     message(out, b'B', |o| {
@@ -147,7 +149,7 @@ pub fn bind_of_kinds(
                 Given::Null | Given::Text => 0,
             };
         }
-        o.extend_from_slice(&[0, 0]);
+        o.extend_from_slice(if reads { &[0, 1, 0, 0] } else { &[0, 0] });
     });
 }
 

@@ -28,7 +28,12 @@ pub struct Run {
     pub mode: QueryMode,
     /// Its values, with their kinds.
     pub values: Vec<(Given, Vec<u8>)>,
+    /// Its rows are read.
+    pub reads: bool,
 }
+
+/// Number of a text with its values in it: only the last one is kept, because each may be another one.
+pub const WHOLE: usize = usize::MAX;
 
 /// Something that the client asks for.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,10 +57,11 @@ struct Waiting {
     is_named: bool,
     /// It came as text, which is described by its results alone.
     is_simple: bool,
+    /// Its rows are read.
+    reads: bool,
 }
 
 /// One session.
-#[derive(Default)]
 pub struct Served {
     input: Vec<u8>,
     read: usize,
@@ -64,6 +70,7 @@ pub struct Served {
     /// Numbers of texts, texts and effects by number, and numbers by name.
     numbers: HashMap<Box<str>, usize>,
     texts: Vec<(Box<str>, Effect)>,
+    whole: (String, Effect),
     named: HashMap<Box<str>, usize>,
     bound: Option<Run>,
     names: bool,
@@ -74,10 +81,32 @@ pub struct Served {
     is_aborted: bool,
 }
 
+impl Default for Served {
+    fn default() -> Self {
+        Served::new()
+    }
+}
+
 impl Served {
     /// A session whose client has not said anything.
     pub fn new() -> Served {
-        Served::default()
+        Served {
+            input: Vec::new(),
+            read: 0,
+            out: Vec::new(),
+            started: false,
+            numbers: HashMap::new(),
+            texts: Vec::new(),
+            whole: (String::new(), Effect::STATEMENT),
+            named: HashMap::new(),
+            bound: None,
+            names: false,
+            before: Vec::new(),
+            runs: Vec::new(),
+            waiting: VecDeque::new(),
+            in_block: false,
+            is_aborted: false,
+        }
     }
 
     /// Takes bytes that arrived.
@@ -96,7 +125,14 @@ impl Served {
 
     /// Returns the text of a statement.
     pub fn text(&self, statement: usize) -> Option<&str> {
-        self.texts.get(statement).map(|(text, _)| &**text)
+        match statement {
+            WHOLE => Some(&self.whole.0),
+            n => self.texts.get(n).map(|(text, _)| &**text),
+        }
+    }
+
+    fn effect(&self, statement: usize) -> Effect {
+        if statement == WHOLE { self.whole.1 } else { self.texts[statement].1 }
     }
 
     /// Returns the next request, or `None` until more has arrived.
@@ -142,9 +178,11 @@ impl Served {
             b'X' => return Ok(Some(Work::End)),
             b'S' => return Ok(Some(Work::Group(std::mem::take(&mut self.runs)))),
             b'Q' => {
-                let statement = self.number(r.text()?);
-                self.wait(statement, true, true);
-                return Ok(Some(Work::Group(vec![Run { statement, mode: QueryMode::Simple, values: Vec::new() }])));
+                let text = r.text()?;
+                self.whole = (text.to_owned(), Effect::read(text, &Lexicon::POSTGRES));
+                self.wait(WHOLE, true, true, true);
+                let run = Run { statement: WHOLE, mode: QueryMode::Simple, values: Vec::new(), reads: true };
+                return Ok(Some(Work::Group(vec![run])));
             }
             b'P' => {
                 let name = r.text()?;
@@ -166,14 +204,15 @@ impl Served {
                     values.push((kind, value.unwrap_or_default().to_vec()));
                 }
                 let mode = if name.is_empty() { QueryMode::Extended } else { QueryMode::Prepared };
-                self.bound = Some(Run { statement, mode, values });
+                let reads = r.u16()? > 0;
+                self.bound = Some(Run { statement, mode, values, reads });
                 message(&mut self.before, tag::BIND_COMPLETE, |_| {});
             }
             b'D' => self.names = true,
             b'E' => {
                 let run = self.bound.take().ok_or_else(|| unexpected("an Execute of nothing"))?;
                 let names = std::mem::take(&mut self.names);
-                self.wait(run.statement, names, false);
+                self.wait(run.statement, names, false, run.reads);
                 self.runs.push(run);
             }
             _ => return Err(unexpected("a request of an unknown kind")),
@@ -181,9 +220,9 @@ impl Served {
         Ok(None)
     }
 
-    fn wait(&mut self, statement: usize, names: bool, is_simple: bool) {
+    fn wait(&mut self, statement: usize, names: bool, is_simple: bool, reads: bool) {
         let before = std::mem::take(&mut self.before);
-        self.waiting.push_back(Waiting { before, statement, names, is_named: false, is_simple });
+        self.waiting.push_back(Waiting { before, statement, names, is_named: false, is_simple, reads });
     }
 
     fn number(&mut self, text: &str) -> usize {
@@ -235,11 +274,13 @@ impl Served {
         }
         head.is_named = true;
         let statement = head.statement;
-        rows(&mut Rows { out: &mut self.out })?;
+        if head.reads || head.names {
+            rows(&mut Rows { out: &mut self.out })?;
+        }
         message(&mut self.out, tag::COMMAND_COMPLETE, |o| cstr(o, tag_text));
         if is_last {
             self.waiting.pop_front();
-            let effect = self.texts[statement].1;
+            let effect = self.effect(statement);
             // COMMIT of a transaction that failed is answered by ROLLBACK.
             self.in_block = effect.leaves_open(self.in_block);
             self.is_aborted &= self.in_block;

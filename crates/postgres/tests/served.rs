@@ -112,7 +112,7 @@ fn values_arrive_with_their_kinds_and_rows_come_back() {
         pair.ask("SELECT $1, $2, $3, $4", mode, &values, false);
         let Some(Work::Group(runs)) = pair.asked() else { panic!("no group") };
         let kept = values.map(|(kind, text)| (kind, text.as_bytes().to_vec())).to_vec();
-        assert_eq!(runs, [Run { statement: 0, mode, values: kept }]);
+        assert_eq!(runs, [Run { statement: 0, mode, values: kept, reads: true }]);
         assert_eq!(pair.server.text(0), Some("SELECT $1, $2, $3, $4"));
         pair.answer(&[&[Some("1")], &[None]], "SELECT 2");
         pair.server.end_group(None);

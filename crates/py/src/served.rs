@@ -1,7 +1,7 @@
 //! Sessions that Python programs serve: the workers in which users' drivers run.
 
 use crate::errors;
-use pgdyno_postgres::served::{self, Rows, Run, Work};
+use pgdyno_postgres::served::{self, Rows, Run, WHOLE, Work};
 use pgdyno_protocol::{Given, QueryMode};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyFloat, PyInt, PyList, PyNone, PyString, PyTuple};
@@ -78,9 +78,10 @@ impl ServedSession {
             Some(Work::End) => Some(PyString::intern(py, "end").into_any()),
             Some(Work::Group(runs)) => {
                 let list = PyList::empty(py);
-                for Run { statement, mode, values } in runs {
+                for Run { statement, mode, values, .. } in runs {
                     let values = values.iter().map(|(kind, text)| value(py, *kind, text));
                     let values = PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?;
+                    let statement = (statement != WHOLE).then_some(statement);
                     list.append((statement, PyString::intern(py, name_of(mode)), values))?;
                 }
                 Some(list.into_any())
@@ -88,9 +89,10 @@ impl ServedSession {
         })
     }
 
-    /// Returns the text of a statement.
-    fn text(&self, statement: usize) -> Option<&str> {
-        self.inner.text(statement)
+    /// Returns the text of a statement; `None` stands for the last one that came with its values in it.
+    #[pyo3(signature = (statement=None))]
+    fn text(&self, statement: Option<usize>) -> Option<&str> {
+        self.inner.text(statement.unwrap_or(WHOLE))
     }
 
     /// Answers that the session has begun.

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from datetime import time as clock
 from decimal import Decimal
 from typing import Any, Protocol
+from urllib.parse import urlencode
 
 from pgdyno.driver.placeholders import Style, converted
 
@@ -35,8 +37,10 @@ class Server:
     dbname: str
     dialect: str
     mode: str
-    #: Name under which the sessions of the load are known to what is collected.
-    application_name: str = "pgdyno"
+    #: Parameters of the connection beside these, by the names of libpq or of MySQL's URLs: TLS, options.
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: Session settings: of PostgreSQL their values, of MySQL their values as SQL.
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -78,11 +82,35 @@ def sqlstate_of(error: BaseException) -> str:
     """Return the SQLSTATE of a driver's exception; XX000 if it has none."""
     names = ("sqlstate", "pgcode", "SQLSTATE")
     found = next((value for name in names if isinstance(value := getattr(error, name, None), str)), "")
-    if len(found) == 5:
-        return found
-    numbers = {1213: "40001", 1205: "40001", 1062: "23505", 1146: "42S02", 1064: "42000", 1045: "28000"}
-    number = error.args[0] if error.args else None
-    return numbers.get(number, "XX000") if isinstance(number, int) else "XX000"
+    number = getattr(error, "errno", None) or (error.args[0] if error.args else None)
+    if isinstance(number, int) and type(error).__module__.partition(".")[0] in _OF_MYSQL:
+        # As the engine's own client names them: a number where the SQLSTATE says nothing.
+        return _STATES.get(number, found if len(found) == 5 and found != "HY000" else f"M{number:04}")
+    return found if len(found) == 5 else "XX000"
+
+
+_OF_MYSQL = ("pymysql", "MySQLdb", "mysql")
+#: SQLSTATE of errors of MySQL and MariaDB, whose drivers tell the number alone (MySQL 8.4 Error Message Reference).
+_STATES = {
+    1044: "42000", 1045: "28000", 1048: "23000", 1049: "42000", 1054: "42S22", 1062: "23000", 1064: "42000",
+    1146: "42S02", 1213: "40001", 1264: "22003", 1292: "22007", 1305: "42000", 1317: "70100", 1365: "22012",
+    1406: "22001", 1451: "23000", 1452: "23000", 1792: "25006",
+}  # fmt: skip
+
+
+def is_closed(connection: Any) -> bool:
+    """Return True if a connection says that it is closed, in one of the ways in which drivers do."""
+    closed, is_open = getattr(connection, "closed", False), getattr(connection, "open", True)
+    return bool(not callable(closed) and closed) or not (callable(is_open) or is_open)
+
+
+class NoPipelinesError(Exception):
+    """Statements that are sent together are one transaction on PostgreSQL, which this driver cannot keep."""
+
+    sqlstate = "0A000"
+
+    def __init__(self) -> None:
+        super().__init__("this driver has no pipelines: leave out \\startpipeline, or use psycopg")
 
 
 def tag_of(sql: str, count: int) -> str:
@@ -102,18 +130,18 @@ class DbApi:
         self._connection = connection
         self._are_marks = dialect == "mysql"
         self._cursor = connection.cursor()
+        self._nextset = getattr(self._cursor, "nextset", None)
         self._style = style
         self._texts: dict[str, tuple[str, list[int]]] = {}
 
     def run(self, statements: Sequence[Statement]) -> list[list[Result]]:
         """See Driver."""
-        done: list[list[Result]] = []
-        for s in statements:
-            try:
-                done.append(self._one(s))
-            except Exception as e:
-                raise Failed(done, e, is_fatal=bool(getattr(self._connection, "closed", False))) from e
-        return done
+        if len(statements) > 1:
+            raise Failed([], NoPipelinesError(), is_fatal=False)
+        try:
+            return [self._one(s) for s in statements]
+        except Exception as e:
+            raise Failed([], e, is_fatal=is_closed(self._connection)) from e
 
     def _one(self, s: Statement) -> list[Result]:
         if s.mode == "simple":
@@ -122,9 +150,22 @@ class DbApi:
             text, values = self._bound(s)
             self._execute(s, text, values)
         found = [self._result(s.sql)]
-        while getattr(self._cursor, "nextset", lambda: None)():
+        while self._has_more():
             found.append(self._result(s.sql))
-        return found
+        # A text may hold several statements; what is executed with parameters has one result.
+        return found if s.mode == "simple" else found[:1]
+
+    def _has_more(self) -> bool:
+        """Go to the next result, where the driver knows such."""
+        if self._nextset is None:
+            return False
+        try:
+            return bool(self._nextset())
+        except Exception as e:
+            if type(e).__name__ != "NotSupportedError":
+                raise
+            self._nextset = None
+            return False
 
     def _bound(self, s: Statement) -> tuple[str, Any]:
         """Return the text of a statement in the driver's style, and its values."""
@@ -187,7 +228,7 @@ class Psycopg(DbApi):
                     cursors.append(self._connection.execute(text, values, prepare=s.mode == "prepared"))
         except Exception as e:
             # Which of them failed is not told: none of them counts.
-            raise Failed([], e, is_fatal=bool(self._connection.closed)) from e
+            raise Failed([], e, is_fatal=is_closed(self._connection)) from e
         done: list[list[Result]] = []
         for cursor in cursors:
             rows = cursor.fetchall() if cursor.description else ()
@@ -231,13 +272,12 @@ class Asyncpg:
 
     async def run(self, statements: Sequence[Statement]) -> list[list[Result]]:
         """See Driver."""
-        done: list[list[Result]] = []
-        for s in statements:
-            try:
-                done.append([await self._one(s)])
-            except Exception as e:
-                raise Failed(done, e, is_fatal=self._connection.is_closed()) from e
-        return done
+        if len(statements) > 1:
+            raise Failed([], NoPipelinesError(), is_fatal=False)
+        try:
+            return [[await self._one(s)] for s in statements]
+        except Exception as e:
+            raise Failed([], e, is_fatal=self._connection.is_closed()) from e
 
     async def _one(self, s: Statement) -> Result:
         if s.mode == "simple":
@@ -304,18 +344,29 @@ def _psycopg(server: Server) -> Any:
 async def _asyncpg(server: Server) -> Any:
     import asyncpg  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-    # Without a cache it prepares nothing that stays; with one it would prepare in every mode.
+    # It knows the parameters of TLS in a URL. Without a cache it prepares nothing that stays; with one it would prepare
+    # in every mode.
+    known = ("sslmode", "sslrootcert", "sslcert", "sslkey", "options")
+    values = {name: server.options[name] for name in known if server.options.get(name)}
+    values |= {"host": server.options.get("hostaddr") or server.host, "port": str(server.port)}
     return await asyncpg.connect(
-        host=server.host, port=server.port, user=server.user, password=server.password, database=server.dbname,
+        f"postgresql:///?{urlencode(values)}", user=server.user, password=server.password, database=server.dbname,
         statement_cache_size=1000 if server.mode == "prepared" else 0,
     )  # fmt: skip
 
 
 def _mysql(module: Any) -> Callable[[Server], Any]:
     def connect(server: Server) -> Any:
-        place = (
+        place: dict[str, Any] = (
             {"unix_socket": server.host} if server.host.startswith("/") else {"host": server.host, "port": server.port}
         )
+        tls = {k: v for k, v in server.options.items() if k.startswith("ssl-") and v not in ("PREFERRED", "DISABLED")}
+        if tls and module.__name__ != "pymysql":
+            raise ValueError(f"{module.__name__} is not told how to verify TLS here ({', '.join(tls)}): use a factory")
+        if tls:
+            mode = tls.get("ssl-mode", "REQUIRED")
+            place |= {"ssl": {"ca": tls.get("ssl-ca"), "cert": tls.get("ssl-cert"), "key": tls.get("ssl-key")}}
+            place |= {"ssl_verify_cert": mode.startswith("VERIFY"), "ssl_verify_identity": mode == "VERIFY_IDENTITY"}
         return module.connect(
             **place, user=server.user, password=server.password or "", database=server.dbname, autocommit=True
         )
@@ -332,12 +383,26 @@ def _db_api(module: Any) -> Callable[[Server], Any]:
     return connect
 
 
-def naming(server: Server) -> list[Statement]:
-    """Return the statement that names a session as one of the load, on servers that have such names."""
-    if server.dialect != "postgresql":
-        return []
-    name = server.application_name.replace("'", "''")
-    return [Statement(f"SET application_name = '{name}'", (), "simple")]
+def preparing(server: Server) -> list[Statement]:
+    """Return the statements with which a session of the load begins: its name, and its settings.
+
+    Drivers may ignore what a connection string has of them.
+    """
+    if server.dialect == "mysql":
+        texts = [f"SET SESSION {name} = {value}" for name, value in server.settings.items()]
+    else:
+        pairs = {**server.settings, **settings_of(server.options.get("options", ""))}
+        literal = "SELECT set_config('{}', '{}', false)".format
+        texts = [literal(*(x.replace("'", "''") for x in pair)) for pair in pairs.items()]
+    return [Statement(text, (), "simple") for text in texts]
+
+
+def settings_of(options: str) -> dict[str, str]:
+    """Return the settings in libpq's `options`: -c name=value, --name=value; a backslash keeps a blank."""
+    words = [re.sub(r"\\(.)", r"\1", word) for word in re.findall(r"(?:\\.|\S)+", options)]
+    text = "\0".join(words).replace("-c\0", "-c")
+    pairs = [word[2:].partition("=") for word in text.split("\0") if word.startswith(("-c", "--"))]
+    return {name.replace("-", "_"): value for name, _, value in pairs if name}
 
 
 def factory(module_name: str, name: str) -> Callable[[Server], Any]:

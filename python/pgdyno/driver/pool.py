@@ -22,6 +22,8 @@ from pgdyno.message import Name
 
 #: Seconds that importing a driver may take.
 _START_S = 30.0
+#: And that a worker may take to tell its counts.
+_ANSWER_S = 5.0
 #: Process ids of the workers that run, so that what they use is not taken for another program's.
 RUNNING: set[int] = set()
 _NS_A_TICK = 1e9 / os.sysconf("SC_CLK_TCK")
@@ -107,6 +109,28 @@ class Workers:
     def cpu_ns(self) -> list[float]:
         """Return the CPU time of each worker so far, in ns; 0 for one that has ended."""
         return [_cpu_ns(p.pid) for p in self._started]
+
+    def counts(self) -> tuple[int, int]:
+        """Return the groups of statements that clients awaited, and the statements, so far."""
+        groups = statements = 0
+        for process in self._started:
+            told = self._counts_of(process)
+            groups += int(told.get("groups", 0))
+            statements += int(told.get("statements", 0))
+        return groups, statements
+
+    @staticmethod
+    def _counts_of(process: subprocess.Popen[str]) -> dict[str, Any]:
+        """Return a worker's counts; nothing of one that has ended."""
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            process.stdin.write("counts\n")
+            process.stdin.flush()
+        except OSError:
+            return {}
+        ready, _, _ = select.select([process.stdout], [], [], _ANSWER_S)
+        line = process.stdout.readline() if ready else ""
+        return json.loads(line) if line.startswith("{") else {}
 
     def stop(self) -> None:
         """End the workers."""

@@ -12,11 +12,13 @@ import importlib
 import inspect
 import json
 import os
+import resource
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from pgdyno import _core
 from pgdyno.driver import adapters
@@ -28,14 +30,24 @@ _READ = 1 << 16
 class _Session:
     """One connection of the engine's: bytes in, statements for the driver, bytes out."""
 
+    #: Of all sessions, for the floor: groups that clients awaited, and statements.
+    counts: ClassVar[list[_Session]] = []
+
     def __init__(self) -> None:
         self.core = _core.ServedSession()
+        self.groups = self.count = 0
         self._texts: dict[int, str] = {}
+        self.counts.append(self)
 
-    def statements(self, group: list[tuple[int, str, tuple[object, ...]]]) -> list[Statement]:
+    def statements(self, group: list[tuple[int | None, str, tuple[object, ...]]]) -> list[Statement]:
         """Return the statements of a group."""
+        self.groups += 1
+        self.count += len(group)
         out = []
         for number, mode, values in group:
+            if number is None:
+                out.append(Statement(self.core.text() or "", values, mode))
+                continue
             if (text := self._texts.get(number)) is None:
                 text = self._texts[number] = self.core.text(number) or ""
             out.append(Statement(text, values, mode))
@@ -135,13 +147,30 @@ def _line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
+#: Where the answers to `pool` go. Whatever a driver prints goes to the log.
+_answers = -1
+
+
 def _say(**what: object) -> None:
-    sys.stdout.write(json.dumps(what) + "\n")
-    sys.stdout.flush()
+    os.write(_answers, (json.dumps(what) + "\n").encode())
+
+
+def _answer_orders() -> None:
+    """Answer each line of standard input with the counts so far, until it ends."""
+    for _ in sys.stdin:
+        sessions = list(_Session.counts)
+        _say(groups=sum(s.groups for s in sessions), statements=sum(s.count for s in sessions))
+    # Sessions that are still open end with the process.
+    os._exit(0)
 
 
 def main() -> None:
     """Serve until standard input ends."""
+    global _answers
+    _answers = os.dup(1)
+    os.dup2(2, 1)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     order: dict[str, Any] = json.loads(sys.stdin.readline())
     server = Server(**order["server"])
     module_name, name = order["module"], order["factory"]
@@ -167,35 +196,41 @@ def main() -> None:
 def _threads(listener: socket.socket, make: Callable[[Server], Any], module_name: str, server: Server) -> None:
     def connect() -> Driver:
         driver = adapters.adapted(make(server), module_name, server)
-        if naming := adapters.naming(server):
-            driver.run(naming)
+        for statement in adapters.preparing(server):
+            driver.run([statement])
         return driver
 
     def accept() -> None:
-        with contextlib.suppress(OSError):
-            while True:
+        while True:
+            try:
                 conn, _ = listener.accept()
+            except OSError as e:
+                # Of descriptors there may be more in a moment.
+                sys.stderr.write(f"{e}\n")
+                time.sleep(0.1)
+                continue
+            try:
                 threading.Thread(target=_serve, args=(conn, connect), daemon=True).start()
+            except RuntimeError as e:
+                sys.stderr.write(f"{e}\n")
+                conn.close()
 
     threading.Thread(target=accept, daemon=True).start()
-    sys.stdin.read()
-    # Sessions that are still open end with the process.
-    os._exit(0)
+    _answer_orders()
 
 
 async def _loop(listener: socket.socket, make: Callable[[Server], Any], module_name: str, server: Server) -> None:
     async def connect() -> Any:
         driver = adapters.adapted(await make(server), module_name, server)
-        if naming := adapters.naming(server):
-            await driver.run(naming)
+        for statement in adapters.preparing(server):
+            await driver.run([statement])
         return driver
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await _serve_awaited(reader, writer, connect)
 
     await asyncio.start_unix_server(serve, sock=listener, limit=1 << 20)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-    os._exit(0)
+    await asyncio.get_running_loop().run_in_executor(None, _answer_orders)
 
 
 if __name__ == "__main__":

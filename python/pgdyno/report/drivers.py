@@ -47,23 +47,21 @@ def _cost(run: RunAnalysis, g: Group) -> _Cost:
     observed = run.observed(g.trials)
     cpu = observed.mean("processes", "cpu", kind="pgdyno")
     client = cpu * 1e9 / observed.commits_per_s if cpu and observed.commits_per_s else None
-    transactions = sum(t.activity.get("transactions", 0.0) for t in g.trials)
+    is_own = not is_python(driver)
+    # Of a driver the transactions of the scripts, which the server may count as several.
+    counted = "transactions" if is_own else "driver_transactions"
+    transactions = sum(t.activity.get(counted, 0.0) for t in g.trials)
 
     def per_transaction(name: str) -> float | None:
         whole = sum(t.activity.get(name, 0.0) for t in g.trials)
         return whole / transactions if whole and transactions else None
 
-    if not is_python(driver):
-        return _Cost(g, driver, client, None, None, per_transaction("server_cpu_ns"), None)
-    floors = [t.activity["driver_floor_ns"] for t in g.trials if "driver_floor_ns" in t.activity]
-    summaries = [t.summary for t in g.trials if t.summary is not None and t.summary.committed]
-    statements = sum(s.latency.count for x in summaries for s in x.statements)
-    committed = sum(x.committed for x in summaries)
-    floor = sum(floors) / len(floors) * statements / committed if floors and committed else None
+    server = per_transaction("server_cpu_ns")
+    if is_own:
+        return _Cost(g, driver, client, None, None, server, None)
+    workers, floor = per_transaction("driver_cpu_ns"), per_transaction("driver_floor_ns")
     busiest = max((t.activity.get("driver_busiest", 0.0) for t in g.trials), default=None)
-    return _Cost(
-        g, driver, client, per_transaction("driver_cpu_ns"), floor, per_transaction("server_cpu_ns"), busiest
-    )  # fmt: skip
+    return _Cost(g, driver, client, workers, floor, server, busiest)
 
 
 def sentences(run: RunAnalysis) -> list[Text]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from pgdyno import _core, engine
-from pgdyno.cluster.target import Target
+from pgdyno.cluster.target import Target, session_settings
 from pgdyno.dbms import Database
 from pgdyno.driver import named
 from pgdyno.driver.adapters import Server
@@ -18,13 +18,26 @@ from pgdyno.mysql.target import MySqlTarget
 from pgdyno.run.workloads import compiled
 from pgdyno.spec.experiment import Run
 
-#: Seconds for which the workers are measured alone.
-_FLOOR_S = 1.0
+#: Seconds for which the workers are measured alone, for each of two scripts.
+_FLOOR_S = 0.8
 #: A worker that is on a CPU for this part of the time can hardly do more: one thread of Python runs at a time.
 _BUSY = 0.85
-_SELECT = [("floor", "SELECT 1;\n", 1)]
-#: CPU time of a statement, in ns, of workers without a driver: by protocol, clients, processes, and kind of calls.
-_floors: dict[tuple[str, int, int, bool], float] = {}
+#: Statements of a pipeline whose cost is compared with that of one.
+_GROUP = 8
+_ONE = [("one", "SELECT 1;\n", 1)]
+_MANY = [("many", "\\startpipeline\n" + _GROUP * "SELECT 1;\n" + "\\endpipeline\n", 1)]
+
+
+@dataclass(frozen=True)
+class _Floor:
+    """CPU time of workers without a driver, in ns: of a group of statements that is awaited, and of a statement."""
+
+    group_ns: float
+    statement_ns: float
+
+
+#: Floors by protocol, clients, processes, and kind of calls.
+_floors: dict[tuple[str, int, int, bool], _Floor] = {}
 
 
 @dataclass
@@ -32,24 +45,36 @@ class Through:
     """The workers of a trial, and their CPU time."""
 
     workers: Workers
-    floor_ns: float
+    floor: _Floor
     _began: float = 0.0
     _before: list[float] = field(default_factory=list)
+    _transactions: int = 0
 
     def begin(self) -> None:
         """Begin to count: the workers are connected to nothing yet."""
         self._began, self._before = time.monotonic(), self.workers.cpu_ns()
 
+    def add(self, result: _core.RunResult) -> None:
+        """Count the transactions of a run of the engine through the workers, those of its warm-up included."""
+        self._transactions += _transactions(result)
+
     def usage(self) -> dict[str, float]:
-        """Return the CPU time of the load and its warm-up, the floor of a statement, and the busiest worker's share."""
+        """Return the CPU time of the workers and its floor in ns, the transactions, and the busiest worker's share."""
         elapsed = max(1e-3, time.monotonic() - self._began)
         used = [max(0.0, b - a) for a, b in zip(self._before, self.workers.cpu_ns(), strict=True)]
+        groups, statements = self.workers.counts()
         return {
             "driver_cpu_ns": sum(used),
-            "driver_floor_ns": self.floor_ns,
+            "driver_floor_ns": groups * self.floor.group_ns + statements * self.floor.statement_ns,
+            "driver_transactions": float(self._transactions),
             "driver_processes": float(len(used)),
             "driver_busiest": max(used, default=0.0) / 1e9 / elapsed,
         }
+
+
+def _transactions(result: _core.RunResult) -> int:
+    phases = (result.phase(name) for name in ("warmup", "measure", "transition", "drain"))
+    return sum(p.latency.count for p in phases if p is not None)
 
 
 def is_limit(usage: dict[str, float]) -> bool:
@@ -69,16 +94,23 @@ def through(run: Run, target: Database, clients: int, cores: int) -> Iterator[Th
         return
     server = _server(target, run.protocol)
     with Workers(name, server, max(1, min(clients, cores))) as workers:
-        yield Through(workers, _floor_ns(workers, server, run.protocol, clients))
+        yield Through(workers, _floor_of(workers, server, run.protocol, clients))
 
 
 def _server(target: Database, protocol: str) -> Server:
-    conninfo = target.conninfo if isinstance(target, Target) else ""
-    password = target.password if isinstance(target, Target | MySqlTarget) else None
-    program = target.options.get("application_name") or "pgdyno"
+    at = (target.host, target.port, target.user)
+    if isinstance(target, Target):
+        # Drivers choose the encoding of their own strings.
+        settings = {k: v for k, v in session_settings().items() if k != "client_encoding"}
+        settings["application_name"] = target.options.get("application_name") or "pgdyno"
+        return Server(
+            target.conninfo, *at, target.password, target.dbname, target.dialect, protocol, target.options, settings
+        )
+    own = target if isinstance(target, MySqlTarget) else None
     return Server(
-        conninfo, target.host, target.port, target.user, password, target.dbname, target.dialect, protocol, program
-    )
+        "", *at, own.password if own else None, target.dbname, target.dialect, protocol, target.options,
+        own.settings if own else {},
+    )  # fmt: skip
 
 
 class _Silent:
@@ -94,20 +126,33 @@ class _Silent:
         """Nothing to do."""
 
 
-def _floor_ns(workers: Workers, server: Server, protocol: str, clients: int) -> float:
-    """Return the CPU time of a statement, in ns, in workers whose driver does nothing."""
+def _floor_of(workers: Workers, server: Server, protocol: str, clients: int) -> _Floor:
+    """Return the CPU time of workers whose driver does nothing."""
     key = (protocol, clients, workers.processes, workers.is_awaited)
     if key not in _floors:
-        name = named.parse(named.NULL + ("_awaited" if workers.is_awaited else ""))
-        assert name is not None
-        plan = engine.Plan(
-            clients=clients, workers=1, protocol=cast("engine.Protocol", protocol), duration_s=_FLOOR_S, seed=1
-        )
-        with Workers(name, server, workers.processes) as idle:
-            before = sum(idle.cpu_ns())
-            result = _core.run(idle.configs, compiled(_SELECT, {}), _Silent(), plan)
-            used = sum(idle.cpu_ns()) - before
-        phase = result.phase("measure")
-        count = phase.latency.count if phase is not None else 0
-        _floors[key] = used / count if count else 0.0
+        one = _cost_ns(workers, server, protocol, clients, _ONE)
+        # A group of the simple protocol is one statement.
+        each = 0.0
+        if protocol != "simple":
+            many = _cost_ns(workers, server, protocol, clients, _MANY)
+            each = min(one, max(0.0, (many - one) / (_GROUP - 1)))
+        _floors[key] = _Floor(one - each, each)
     return _floors[key]
+
+
+def _cost_ns(
+    workers: Workers, server: Server, protocol: str, clients: int, scripts: list[tuple[str, str, int]]
+) -> float:
+    """Return the CPU time of a transaction of scripts, in ns. Raise what a signal's handler raised meanwhile."""
+    name = named.parse(named.NULL + ("_awaited" if workers.is_awaited else ""))
+    assert name is not None
+    mode = cast("engine.Protocol", protocol)
+    plan = engine.Plan(clients=clients, workers=1, protocol=mode, duration_s=_FLOOR_S, seed=1)
+    with Workers(name, server, workers.processes) as idle:
+        before = sum(idle.cpu_ns())
+        result = _core.run(idle.configs, compiled(scripts, {}), _Silent(), plan)
+        used = sum(idle.cpu_ns()) - before
+    if result.raised is not None:
+        raise result.raised
+    count = _transactions(result)
+    return used / count if count else 0.0

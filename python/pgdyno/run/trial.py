@@ -28,7 +28,7 @@ from pgdyno.model import (
 from pgdyno.run.steadiness import TrimmedSummary, without_warmup
 from pgdyno.run.steps import TrialSteps
 from pgdyno.run.sums import Sums, add_up, phases_of, row_of, tags_of
-from pgdyno.run.through import is_limit, through
+from pgdyno.run.through import Through, is_limit, through
 from pgdyno.run.until_steady import LongEnoughError, UntilSteady
 from pgdyno.run.workers import workers_for_clients
 from pgdyno.run.workloads import message_of
@@ -162,19 +162,17 @@ def run_trial(trial: PreparedTrial) -> tuple[TrialRecord, BaseException | None]:
     raised: BaseException | None = None
     usage: dict[str, float] = {}
     try:
-        warmup_s = run.warmup_s
-        if warmup_s == "steady":
-            warmup_s = until_steady(context, plan, workload, engine_plan)
-        engine_plan = replace(engine_plan, warmup_s=warmup_s)
         until = UntilSteady(run, context.has_cycle) if run.duration_limit_s is not None else None
         observer = _Observer(context, plan, workload, until)
         with through(run, context.target, plan.clients, context.cores) as driver:
-            if driver is None:
-                result = run_when_ready([context], workload, observer, engine_plan)
-            else:
+            if driver is not None:
                 driver.begin()
-                result = run_when_ready([context], workload, observer, engine_plan, driver.workers.configs)
-                usage = driver.usage()
+            warmup_s = run.warmup_s
+            if warmup_s == "steady":
+                warmup_s = until_steady(context, plan, workload, engine_plan, driver)
+            engine_plan = replace(engine_plan, warmup_s=warmup_s)
+            result = run_when_ready([context], workload, observer, engine_plan, driver)
+            usage = driver.usage() if driver is not None else {}
     except (_core.CoreError, PgdynoError) as e:
         raised = translated(e)
     except BaseException as e:
@@ -211,18 +209,20 @@ def run_when_ready(
     workload: _core.Workload,
     observer: RunObserver,
     plan: engine.Plan,
-    workers: Sequence[_core.ConnConfig] = (),
+    driver: Through | None = None,
 ) -> _core.RunResult:
-    """Run the workload, through the workers of a driver if there are some.
+    """Run the workload, through the workers of a driver if there is one.
 
     A server that is just restarting is waited for, as long as a connection may take.
     """
     deadline = time.monotonic() + contexts[0].run.connect_timeout_s
     while True:
         try:
-            configs: list[_core.ConnConfig | _core.MySqlConfig] = list(workers)
-            configs = configs or [c.target.core_config() for c in contexts]
-            return _core.run(configs, workload, observer, plan)
+            if driver is None:
+                return _core.run([c.target.core_config() for c in contexts], workload, observer, plan)
+            result = _core.run(driver.workers.configs, workload, observer, plan)
+            driver.add(result)
+            return result
         except _core.ConnectError as e:
             transient = e.sqlstate in _RESTARTING or e.errno == errno.ECONNREFUSED
             died = any(c.cluster_died() is not None for c in contexts)
@@ -263,7 +263,13 @@ class _WarmUp:
         """Nothing to do."""
 
 
-def until_steady(context: TrialContext, plan: TrialPlan, workload: _core.Workload, engine_plan: engine.Plan) -> float:
+def until_steady(
+    context: TrialContext,
+    plan: TrialPlan,
+    workload: _core.Workload,
+    engine_plan: engine.Plan,
+    driver: Through | None = None,
+) -> float:
     """Run the workload until it is steady, or for as long as the experiment allows.
 
     Return the seconds of warm-up that the trial itself still needs, because its sessions are new.
@@ -271,7 +277,7 @@ def until_steady(context: TrialContext, plan: TrialPlan, workload: _core.Workloa
     run = context.run
     watcher = _WarmUp(context, plan)
     began = time.monotonic()
-    result = run_when_ready([context], workload, watcher, replace(engine_plan, duration_s=run.warmup_limit_s))
+    result = run_when_ready([context], workload, watcher, replace(engine_plan, duration_s=run.warmup_limit_s), driver)
     if result.raised is not None and not isinstance(result.raised, _SteadyError):
         raise result.raised
     if result.error is not None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from types import SimpleNamespace
 
+import psycopg
+import pymysql
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,8 +91,11 @@ def test_tags(sql: str, count: int, tag: str) -> None:
 
 
 def test_codes_of_errors() -> None:
-    assert adapters.sqlstate_of(SimpleNamespace(sqlstate="40P01")) == "40P01"  # type: ignore[arg-type]
-    assert adapters.sqlstate_of(Exception(1213, "Deadlock found")) == "40001"
+    assert adapters.sqlstate_of(pymysql.OperationalError(1213, "Deadlock found")) == "40001"
+    assert adapters.sqlstate_of(pymysql.OperationalError(1205, "Lock wait timeout")) == "M1205"
+    assert adapters.sqlstate_of(pymysql.ProgrammingError(1054, "Unknown column")) == "42S22"
+    assert adapters.sqlstate_of(psycopg.errors.DeadlockDetected("x")) == "40P01"
+    assert adapters.sqlstate_of(Exception(1213, "of another kind")) == "XX000"
     assert adapters.sqlstate_of(Exception("no")) == "XX000" == adapters.sqlstate_of(Exception())
 
 
@@ -101,12 +107,56 @@ def test_a_driver_of_the_standard() -> None:
     create = Statement("create table t (a integer, b text)", (), "simple")
     insert = Statement("insert into t values ($1, $2)", (5, "x%$1"), "prepared")
     select = Statement("select b, a from t where a = $1 and a = $1", (5,), "extended")
-    (_, (inserted,), (found,)) = driver.run([create, insert, select])
+    ((_,), (inserted,), (found,)) = (driver.run([s])[0] for s in (create, insert, select))
     assert inserted == (None, (), "INSERT 0 1")
     assert found == (["b", "a"], [("x%$1", 5)], "SELECT 1")
     with pytest.raises(Failed) as failed:
-        driver.run([select, Statement("select nothing", (), "simple"), select])
-    assert len(failed.value.done) == 1 and "nothing" in str(failed.value)
+        driver.run([Statement("select nothing", (), "simple")])
+    assert not failed.value.done and "nothing" in str(failed.value) and failed.value.sqlstate == "XX000"
+    # Sent together they would be one transaction.
+    with pytest.raises(Failed) as failed:
+        driver.run([select, select])
+    assert failed.value.sqlstate == "0A000"
+
+
+def test_a_driver_without_several_results_and_one_that_loses_its_connection() -> None:
+    class NotSupportedError(Exception):
+        pass
+
+    class Cursor:
+        description = None
+        rowcount = 1
+
+        def execute(self, text: str, values: object = None) -> None:
+            if text == "lost":
+                connection.open = False
+                raise OSError("gone")
+
+        def nextset(self) -> None:
+            raise NotSupportedError
+
+    connection = SimpleNamespace(cursor=Cursor, open=True)
+    driver = DbApi(connection, "format")
+    assert driver.run([Statement("DELETE FROM t", (), "simple")]) == [[(None, (), "DELETE 1")]]
+    with pytest.raises(Failed) as failed:
+        driver.run([Statement("lost", (), "simple")])
+    assert failed.value.is_fatal
+
+
+def test_settings_of_a_session() -> None:
+    """Drivers may ignore what a connection string has of them: whoever may only read must not write."""
+    at = replace(
+        SERVER, options={"options": r"-c default_transaction_read_only=on --search-path=a\ b -csomething=it's"}
+    )
+    texts = [s.sql for s in adapters.preparing(replace(at, settings={"application_name": "x"}))]
+    assert texts == [
+        "SELECT set_config('application_name', 'x', false)",
+        "SELECT set_config('default_transaction_read_only', 'on', false)",
+        "SELECT set_config('search_path', 'a b', false)",
+        "SELECT set_config('something', 'it''s', false)",
+    ]
+    mysql = replace(SERVER, dialect="mysql", settings={"sql_mode": "'ANSI'"})
+    assert [s.sql for s in adapters.preparing(mysql)] == ["SET SESSION sql_mode = 'ANSI'"]
 
 
 def test_values_as_asyncpg_wants_them() -> None:
