@@ -34,8 +34,8 @@ def chart(run: RunAnalysis, groups: Sequence[Group], say: Say) -> Chart | None:
     palette = dict(zip(named, timeline.state_colours(named, timeline.own_colours(say)), strict=True))
     others = say(message("wait-others"))
     pieces, bands = [], []
-    for g, parts in shown:
-        band = say(names.configuration(g))
+    for name_of, (_, parts) in zip(names.apart([g for g, _ in shown]), shown, strict=True):
+        band = say(name_of)
         bands.append(band)
         at = 0.0
         rest = sum(share for name, share in parts.items() if name not in palette)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pgdyno.diagnosis.finding import Finding
 from pgdyno.judge.groups import Group
 from pgdyno.message import Listed, Message, Name, Text, counted, listed, message
@@ -26,6 +28,15 @@ def varied(g: Group | Finding, but: str = "") -> list[Text]:
 def configuration(g: Group | Finding, but: str = "") -> Listed:
     """Return the name of a configuration: workload, varied settings without the axis `but`, hot set, clients."""
     return listed([Name(g.workload), *varied(g, but), clients(g.clients)])
+
+
+def apart(groups: Sequence[Group]) -> list[Listed]:
+    """Return the names of configurations that stand beside each other: only the parts in which they differ."""
+    whole = [configuration(g).items for g in groups]
+    if len(whole) < 2:
+        return [listed(items) for items in whole]
+    common = [x for x in whole[0] if all(x in items for items in whole)]
+    return [listed([x for x in items if x not in common] or items[:1]) for items in whole]
 
 
 def trials_of(m: int, n: int) -> Message:

@@ -515,6 +515,12 @@ def test_the_terminal_says_what_the_faster_side_risks_and_how_many_trials_a_cave
     assert said.count("Why: ") == 1
 
 
+def test_names_beside_each_other_have_only_what_differs(tmp_path: Path) -> None:
+    groups = _run_of_commits(tmp_path, 80.0).groups
+    assert [i18n.text(x) for x in names.apart(groups)] == ["synchronous_commit = on", "synchronous_commit = off"]
+    assert i18n.text(names.apart(groups[:1])[0]) == "w, synchronous_commit = on, 8 clients"
+
+
 def test_several_reasons_name_what_tells_their_pairs_apart() -> None:
     one, other = (Pair(None, None, "w c=8", d) for d in ("x: 2 vs 1", "x: 3 vs 1"))  # type: ignore[arg-type]
     elsewhere = replace(one, label="w c=16")
