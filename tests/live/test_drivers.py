@@ -176,6 +176,19 @@ def test_workers_that_die_are_lost_connections(
     assert data.trials[0].summary is not None or data.trials[0].error is not None
 
 
+@pytest.mark.slow
+def test_tpcc_through_a_driver_stays_consistent(tmp_path: Path) -> None:
+    """Its transactions read rows by position, without asking for the names of columns."""
+    short = ("--scale", "1", "--clients", "2", "--duration", "1", "--warmup", "0", "--repetitions", "1")
+    done = pgdyno(
+        "run", "tpcc", "--embedded", "--driver", "python:psycopg", *short, "--runs", tmp_path, "--json", "-q"
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    (trial,) = done.json["trials"]
+    assert trial["state"] == "finished" and trial["summary"]["committed"] > 20 and not trial["summary"]["failed"]
+    assert len(done.json["checks"]) == 12 and all(check["holds"] for check in done.json["checks"])
+
+
 @pytest.mark.skipif(why_not() != "", reason=why_not())
 @pytest.mark.slow
 def test_a_driver_of_mariadb(tmp_path: Path) -> None:

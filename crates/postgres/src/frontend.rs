@@ -4,7 +4,7 @@ use pgdyno_protocol::Given;
 
 /// Appends a message whose body `write` appends; the length is filled in behind it.
 #[inline]
-fn message(out: &mut Vec<u8>, tag: u8, write: impl FnOnce(&mut Vec<u8>)) {
+pub(crate) fn message(out: &mut Vec<u8>, tag: u8, write: impl FnOnce(&mut Vec<u8>)) {
     out.push(tag);
     framed(out, write);
 }

@@ -10,6 +10,7 @@
 //! are not carried out. Statements are numbered by their texts.
 
 use crate::backend::tag;
+use crate::frontend::message;
 use pgdyno_protocol::{Effect, Given, Lexicon, ProtocolError, QueryMode};
 use std::collections::{HashMap, VecDeque};
 
@@ -368,15 +369,6 @@ fn given(code: u16) -> Given {
         4 => Given::Double,
         _ => Given::Text,
     }
-}
-
-fn message(out: &mut Vec<u8>, tag: u8, write: impl FnOnce(&mut Vec<u8>)) {
-    out.push(tag);
-    let start = out.len();
-    out.extend_from_slice(&[0; 4]);
-    write(out);
-    let length = (out.len() - start) as u32;
-    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
 }
 
 /// Appends a text and its end; a zero within it would end it earlier.
