@@ -37,7 +37,7 @@ from pgdyno.collect.sources.sessions import Blockers, Slots, Snapshots, Standbys
 from pgdyno.collect.sources.sizes import Sizes
 from pgdyno.collect.sources.waits import Waits
 from pgdyno.engine import Plan
-from pgdyno.run.duet import order_of
+from pgdyno.run.planning.turns import order_of
 from pgdyno.store.samples import SampleWriter
 from pgdyno.stream.events import Body, SamplesTaken
 

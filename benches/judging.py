@@ -32,7 +32,7 @@ from pgdyno.collect import host
 from pgdyno.engine import Duet, Plan
 from pgdyno.judge import runs
 from pgdyno.judge.siblings import siblings
-from pgdyno.run.duet import order_of, transition_of, turns_for
+from pgdyno.run.planning.turns import order_of, transition_of, turns_for
 from pgdyno.store import reading
 from pgdyno.store.reading import RunData
 

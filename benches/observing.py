@@ -18,7 +18,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from pgdyno.analysis.duet import pair_ratio
-from pgdyno.run.duet import order_of
+from pgdyno.run.planning.turns import order_of
 
 from tests.support import causes, observed
 from tests.support.cli import PGDYNO

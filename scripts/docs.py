@@ -150,9 +150,11 @@ def places() -> str:
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
     for module in (m.strip() for layer in contract for m in layer.split("|")):
         path = ROOT / "python" / Path(*module.split("."))
-        source = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-        summary = (ast.get_docstring(ast.parse(source.read_text())) or "").splitlines()[0]
-        lines.append((str(path.relative_to(ROOT)) + ("" if path.is_dir() else ".py"), summary))
+        within = sorted(p.parent for p in path.glob("*/__init__.py"))
+        for room in (path, *within):
+            source = room / "__init__.py" if room.is_dir() else room.with_suffix(".py")
+            summary = (ast.get_docstring(ast.parse(source.read_text())) or "").splitlines()[0]
+            lines.append((str(source.relative_to(ROOT)).removesuffix("/__init__.py"), summary))
     width = max(len(name) for name, _ in lines)
     return "\n".join(f"{name:<{width}}  {summary}" for name, summary in lines)
 

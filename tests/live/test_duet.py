@@ -16,11 +16,11 @@ import pytest
 from pgdyno import i18n
 from pgdyno.errors import ClusterError
 from pgdyno.model import UNCOUNTED
-from pgdyno.run.plan import plan_run
-from pgdyno.run.prepared import prepare
-from pgdyno.run.provision import Options
+from pgdyno.run.planning.options import Options
+from pgdyno.run.planning.plan import plan_run
+from pgdyno.run.planning.prepared import prepare
 from pgdyno.run.session import run_experiment
-from pgdyno.run.steps import TrialSteps
+from pgdyno.run.trials.steps import TrialSteps
 from pgdyno.store import reading
 from pgdyno.stream.stream import RunStream
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgdyno.run import matrix, plan
-from pgdyno.run.matrix import Configuration
-from pgdyno.run.plan import Plan, Planned, Unit
-from pgdyno.run.prepared import Prepared
-from pgdyno.run.provision import Options
+from pgdyno.run.planning import matrix, plan
+from pgdyno.run.planning.matrix import Configuration
+from pgdyno.run.planning.options import Options
+from pgdyno.run.planning.plan import Plan, Planned, Unit
+from pgdyno.run.planning.prepared import Prepared
 from pgdyno.spec.experiment import Experiment
 
 _CORES = 2

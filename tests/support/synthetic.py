@@ -13,7 +13,7 @@ from pgdyno._core import Histogram
 from pgdyno.analysis.series import measured
 from pgdyno.message import Name
 from pgdyno.model import UNCOUNTED, Caveat, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
-from pgdyno.run.steadiness import regimes_of
+from pgdyno.run.trials.steadiness import regimes_of
 from pgdyno.store import hlog
 from pgdyno.store.reading import latency_of
 from pgdyno.store.rundir import RunDirectory

@@ -32,7 +32,7 @@ from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import Dataset
 from pgdyno.message import Message, counted, message
 from pgdyno.run.durability import Durability, killed_under_load
-from pgdyno.run.workloads import listing
+from pgdyno.run.planning.workloads import listing
 from pgdyno.spec.experiment import Tpcc
 from pgdyno.stream.events import CheckStarted, DatasetDone, Noted
 from pgdyno.stream.stream import RunStream

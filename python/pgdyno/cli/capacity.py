@@ -17,9 +17,9 @@ from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError, msg
 from pgdyno.message import Name, message
 from pgdyno.model import Caveat
 from pgdyno.run.capacity import search
-from pgdyno.run.plan import plan_run
-from pgdyno.run.prepared import prepare
-from pgdyno.run.provision import Options
+from pgdyno.run.planning.options import Options
+from pgdyno.run.planning.plan import plan_run
+from pgdyno.run.planning.prepared import prepare
 
 #: What a rate that is too high looks like: found, not wrong.
 _EXPECTED = {Caveat.SKIPPED, Caveat.UNFINISHED}

@@ -19,9 +19,9 @@ from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError,
 from pgdyno.message import Name, message
 from pgdyno.report import view
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.run.plan import plan_run
-from pgdyno.run.prepared import prepare
-from pgdyno.run.provision import Options
+from pgdyno.run.planning.options import Options
+from pgdyno.run.planning.plan import plan_run
+from pgdyno.run.planning.prepared import prepare
 from pgdyno.run.session import run_experiment
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.load import mistakes, wording

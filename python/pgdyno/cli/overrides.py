@@ -15,8 +15,8 @@ from pgdyno.cli.requests import CapacityRequest, RunRequest
 from pgdyno.collect import host
 from pgdyno.errors import SpecError, UsageError, msg
 from pgdyno.message import Name, Text, listed, message
-from pgdyno.run.plan import Plan
-from pgdyno.run.shrink import shrink
+from pgdyno.run.planning.plan import Plan
+from pgdyno.run.planning.shrink import shrink
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.load import mistakes, wording
 from pgdyno.store.manifest import Change

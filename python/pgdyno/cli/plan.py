@@ -22,12 +22,12 @@ from pgdyno.collect import host
 from pgdyno.load.plan import measure_disk
 from pgdyno.load.units import pg_size
 from pgdyno.message import Message, Name, Text, counted, listed, message
-from pgdyno.run import resume
-from pgdyno.run.matrix import Configuration, Place
-from pgdyno.run.plan import Plan, plan_run
-from pgdyno.run.prepared import prepare
-from pgdyno.run.provision import Options
-from pgdyno.run.servers import Servers
+from pgdyno.run.planning import resume
+from pgdyno.run.planning.matrix import Configuration, Place
+from pgdyno.run.planning.options import Options
+from pgdyno.run.planning.plan import Plan, plan_run
+from pgdyno.run.planning.prepared import prepare
+from pgdyno.run.sites.servers import Servers
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.values import size_bytes
 from pgdyno.store.manifest import Change

@@ -11,7 +11,7 @@ import typer
 from pgdyno.cli import options
 
 if TYPE_CHECKING:
-    from pgdyno.run.provision import Options
+    from pgdyno.run.planning.options import Options
 
 #: Groups of `load --help`.
 DATASET, METHOD = "Dataset", "Loading"
@@ -31,7 +31,7 @@ class ServerRequest:
 
     def options(self) -> Options:
         """Return the options by which a run reaches its servers."""
-        from pgdyno.run.provision import Options
+        from pgdyno.run.planning.options import Options
 
         return Options(self.target, self.embedded, self.keep, self.force, self.replace, self.pg_bin, self.templates)
 

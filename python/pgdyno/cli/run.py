@@ -19,9 +19,9 @@ from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, UsageError
 from pgdyno.message import Name, listed, message
 from pgdyno.report import sysbench, view, write
 from pgdyno.report.view import View
-from pgdyno.run import resume
-from pgdyno.run.plan import plan_run
-from pgdyno.run.prepared import prepare
+from pgdyno.run.planning import resume
+from pgdyno.run.planning.plan import plan_run
+from pgdyno.run.planning.prepared import prepare
 from pgdyno.run.recorder import Outcome
 from pgdyno.run.session import run_experiment
 from pgdyno.store import rundir

@@ -26,7 +26,7 @@ from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
 from pgdyno.message import Name, message
 from pgdyno.report.cells import column
-from pgdyno.run.workloads import functions, listing
+from pgdyno.run.planning.workloads import functions, listing
 from pgdyno.spec.experiment import Tpcc
 from pgdyno.stream.events import CheckStarted, DatasetDone, Noted
 from pgdyno.stream.stream import RunStream

@@ -22,7 +22,7 @@ from pgdyno.pgbench.figures import Figures
 from pgdyno.pgbench.messages import PROGRAM, Exit, fail, log, out, plain
 from pgdyno.pgbench.options import MAX_PARAMETERS, Options
 from pgdyno.pgbench.usage import VERSION
-from pgdyno.run.workers import workers_for_clients
+from pgdyno.run.trials.workers import workers_for_clients
 
 #: The version of `usage.VERSION` as libpq numbers it.
 VERSION_NUMBER = 180006

@@ -10,12 +10,12 @@ from pgdyno.analysis.capacity import LEVEL, SUSTAINED, Objective, Probe, Search,
 from pgdyno.errors import TrialError, UsageError, msg
 from pgdyno.figures import BY_NAME
 from pgdyno.model import Latency, TrialPlan, TrialRecord
-from pgdyno.run.matrix import Configuration
-from pgdyno.run.plan import Plan, Planned
-from pgdyno.run.provision import Options
+from pgdyno.run.planning.matrix import Configuration
+from pgdyno.run.planning.options import Options
+from pgdyno.run.planning.plan import Plan, Planned
 from pgdyno.run.recorder import Outcome
-from pgdyno.run.servers import Servers
 from pgdyno.run.session import Session
+from pgdyno.run.sites.servers import Servers
 from pgdyno.stream.events import TrialsPlanned
 from pgdyno.stream.stream import RunStream
 

@@ -38,10 +38,10 @@ from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.message import Text, message
 from pgdyno.model import IntervalRow, Latency, TrialPlan, TrialRecord, TrialSummary
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.run.collecting import Collecting
-from pgdyno.run.matrix import Place
-from pgdyno.run.site import Site
-from pgdyno.run.steadiness import regimes_of
+from pgdyno.run.planning.matrix import Place
+from pgdyno.run.sites.site import Site
+from pgdyno.run.trials.collecting import Collecting
+from pgdyno.run.trials.steadiness import regimes_of
 from pgdyno.spec.experiment import Run
 from pgdyno.store import reading, rundir, texts
 from pgdyno.store.journal import RunRecorder

@@ -15,9 +15,6 @@ from pgdyno.dbms import Database, Dialect, Product
 from pgdyno.errors import PgdynoError, reason
 from pgdyno.message import Text
 from pgdyno.mysql.product import MySqlProduct
-from pgdyno.mysql.target import names_mysql
-from pgdyno.spec import experiment as spec
-from pgdyno.spec.experiment import Experiment
 
 #: Seconds that a server may take to report its counters.
 PATIENCE_S = 5.0
@@ -52,15 +49,3 @@ PRODUCTS: dict[Dialect, Product] = {"postgresql": PostgresProduct(), "mysql": My
 def product_of(target: Database) -> Product:
     """Return the product of a database's server."""
     return PRODUCTS[target.dialect]
-
-
-def dialects_of(experiment: Experiment, conninfo: str | None) -> set[Dialect]:
-    """Return whose SQL the servers of an experiment speak; `conninfo` is that of the command line."""
-    return {dialect_of(target, conninfo) for target in experiment.all_targets.values()}
-
-
-def dialect_of(target: spec.Target, conninfo: str | None) -> Dialect:
-    """Return whose SQL the server of a target speaks; `conninfo` is that of the command line."""
-    text = target.conninfo if target.conninfo is not None else conninfo
-    is_mysql = target.product == "mariadb" or (text is not None and names_mysql(text))
-    return "mysql" if is_mysql else "postgresql"

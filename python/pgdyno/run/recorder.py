@@ -25,12 +25,12 @@ from pgdyno.report import heading, view
 from pgdyno.report import write as reports
 from pgdyno.report.view import View
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.run import resume
-from pgdyno.run.plan import Plan
+from pgdyno.run.planning import resume
+from pgdyno.run.planning.options import Options
+from pgdyno.run.planning.plan import Plan
 from pgdyno.run.products import product_of
-from pgdyno.run.provision import Options
-from pgdyno.run.servers import Servers
-from pgdyno.run.site import Site
+from pgdyno.run.sites.servers import Servers
+from pgdyno.run.sites.site import Site
 from pgdyno.spec.values import size_bytes
 from pgdyno.storage import probe
 from pgdyno.store import manifest, reading, rundir, texts

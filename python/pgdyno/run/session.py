@@ -30,17 +30,18 @@ from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import touched
 from pgdyno.message import Name, Text, message
 from pgdyno.model import TrialRecord
-from pgdyno.run import admission, resume, samples
-from pgdyno.run.begin import LOG, TrialStarter
-from pgdyno.run.duet import run_duet
-from pgdyno.run.matrix import Configuration
-from pgdyno.run.plan import Plan, Planned
+from pgdyno.run.planning import resume
+from pgdyno.run.planning.matrix import Configuration
+from pgdyno.run.planning.options import Options
+from pgdyno.run.planning.plan import Plan, Planned
 from pgdyno.run.products import product_of
-from pgdyno.run.provision import Options
 from pgdyno.run.recorder import Outcome, Recorder
-from pgdyno.run.servers import Servers
-from pgdyno.run.site import Site
-from pgdyno.run.trial import abandon, run_trial
+from pgdyno.run.sites import admission, samples
+from pgdyno.run.sites.servers import Servers
+from pgdyno.run.sites.site import Site
+from pgdyno.run.trials.begin import LOG, TrialStarter
+from pgdyno.run.trials.duet import run_duet
+from pgdyno.run.trials.trial import abandon, run_trial
 from pgdyno.statements import writes
 from pgdyno.stream.events import Noted, RunFinished, TrialFinished, TrialsPlanned
 from pgdyno.stream.stream import RunStream

@@ -33,10 +33,10 @@ from pgdyno.judge.groups import Group
 from pgdyno.message import Message, Name, Text, message
 from pgdyno.model import Caveat
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.run.matrix import Configuration, configurations
-from pgdyno.run.plan import plan_run
-from pgdyno.run.prepared import Prepared, recorded
-from pgdyno.run.provision import Options
+from pgdyno.run.planning.matrix import Configuration, configurations
+from pgdyno.run.planning.options import Options
+from pgdyno.run.planning.plan import plan_run
+from pgdyno.run.planning.prepared import Prepared, recorded
 from pgdyno.run.session import run_experiment
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.load import mistakes, wording

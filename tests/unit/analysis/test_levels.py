@@ -24,14 +24,14 @@ from pgdyno.model import Caveat
 from pgdyno.report import verdicts, view
 from pgdyno.report.cells import DASH
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.run.steadiness import regimes_of, without_warmup
+from pgdyno.run.trials.steadiness import regimes_of, without_warmup
 from pgdyno.store import reading
 
 from tests.support import reports, synthetic
 from tests.support.synthetic import row
 from tests.support.tells import tells
 from tests.unit.analysis.test_truth import ar1
-from tests.unit.run.test_steadiness import trial
+from tests.unit.run.trials.test_steadiness import trial
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -34,9 +34,9 @@ from pgdyno.collect.totals import Totals
 from pgdyno.errors import LocalError
 from pgdyno.message import Message, Name, Text, message
 from pgdyno.model import EventKind, TrialPlan
-from pgdyno.run import phases
-from pgdyno.run.counting import Counting
-from pgdyno.run.phases import PhasesOnDevices
+from pgdyno.run.sites import phases
+from pgdyno.run.sites.phases import PhasesOnDevices
+from pgdyno.run.trials.counting import Counting
 from pgdyno.store import rundir, samples
 from pgdyno.store.journal import RunRecorder
 from pgdyno.store.samples import SampleWriter

@@ -21,7 +21,7 @@ from pgdyno.load.own.draw import Drawer, permuted, zipf
 from pgdyno.load.own.drawn import CHUNK, Digit, Drawn, Filling, Pick
 from pgdyno.load.own.files import SqlFile
 from pgdyno.load.own.touched import Touched, requested_properties, variables
-from pgdyno.run.workloads import compiled
+from pgdyno.run.planning.workloads import compiled
 
 ROWS = 2 * CHUNK
 

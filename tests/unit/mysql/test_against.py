@@ -12,10 +12,10 @@ from pgdyno.errors import PgdynoError, UsageError
 from pgdyno.message import Message
 from pgdyno.mysql.settings import equal_promises, is_ours, sized
 from pgdyno.report import promises
-from pgdyno.run.contradictions import Wish, refuse_contradictions
-from pgdyno.run.matrix import configurations
-from pgdyno.run.products import dialects_of
-from pgdyno.run.provision import Options
+from pgdyno.run.planning.dialects import dialects_of
+from pgdyno.run.planning.matrix import configurations
+from pgdyno.run.planning.options import Options
+from pgdyno.run.sites.contradictions import Wish, refuse_contradictions
 from pgdyno.spec.experiment import Experiment, Target
 from pgdyno.spec.load import read
 from pgdyno.store.manifest import Manifest, Place, Server

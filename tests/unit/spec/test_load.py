@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pgdyno.errors import PgdynoError, SpecError
 from pgdyno.load.dataset import Dataset
-from pgdyno.run.prepared import variables_for
+from pgdyno.run.planning.prepared import variables_for
 from pgdyno.spec import load
 
 from tests.support import plans as planning

@@ -15,8 +15,8 @@ from pgdyno.load.dataset import Dataset
 from pgdyno.message import Name, listed, message
 from pgdyno.report import sections, tpcc, tpcc_ranges
 from pgdyno.report.tpcc import Rates, kind_of
-from pgdyno.run.prepared import prepare
-from pgdyno.run.workloads import compiled, listing
+from pgdyno.run.planning.prepared import prepare
+from pgdyno.run.planning.workloads import compiled, listing
 from pgdyno.spec import load
 from pgdyno.spec.experiment import Tpcc
 from pgdyno.store import hlog

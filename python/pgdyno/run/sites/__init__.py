@@ -1,0 +1,1 @@
+"""Sites of a run: the servers that its trials run on, with their settings, datasets and limits."""
