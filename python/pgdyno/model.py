@@ -11,6 +11,7 @@ from enum import Enum, StrEnum
 from functools import cached_property
 from typing import Any
 
+from pgdyno import _core
 from pgdyno.message import Message, Name, Text, message
 
 #: Percentiles that every table shows, in percent.
@@ -94,9 +95,20 @@ class Latency:
     #: one trial, autocorrelation respected. Where the intervals are too few to tell, a figure is not here.
     half_widths: dict[str, float] = field(default_factory=dict)
 
+    @classmethod
+    def from_histogram(cls, h: _core.Histogram) -> Latency:
+        """Return the figures of a histogram."""
+        p50, p95, p99, p999 = (h.percentile(p) for p in PERCENTILES)
+        return cls(h.count, h.mean, h.stddev, h.max, p50, p95, p99, p999)
+
     def percentiles(self) -> tuple[int, int, int, int]:
         """Return the percentiles in the order of PERCENTILES."""
         return self.p50_ns, self.p95_ns, self.p99_ns, self.p999_ns
+
+    def relative_half_width(self, name: str) -> float | None:
+        """Return half the width of a figure's 95% confidence interval, as a share of the figure; None if unknown."""
+        half, value = self.half_widths.get(name), getattr(self, name)
+        return half / value if half is not None and value else None
 
 
 @dataclass(frozen=True)
@@ -113,11 +125,19 @@ class StatementLatency:
     empty: int = 0
     #: A comment above it says so: `-- may find nothing`.
     may_find_nothing: bool = False
+    #: Executions that `empty` counts. `latency` has fewer where the trial was steady only from a later interval on.
+    #: 0: as many as `latency`; records of earlier versions have no other number.
+    executions: int = 0
 
     @property
     def does_nothing(self) -> bool:
         """Return True if most executions of the statement found or changed no row, although they should."""
-        return not self.may_find_nothing and self.latency.count > 0 and self.empty > self.latency.count / 2
+        return not self.may_find_nothing and self.empty > self.executed / 2
+
+    @property
+    def executed(self) -> int:
+        """Number of executions that `empty` counts."""
+        return self.executions or self.latency.count
 
     @property
     def title(self) -> str:

@@ -15,7 +15,6 @@ from pgdyno.message import Name
 from pgdyno.model import UNCOUNTED, Caveat, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
 from pgdyno.run.trials.steadiness import regimes_of
 from pgdyno.store import hlog
-from pgdyno.store.reading import latency_of
 from pgdyno.store.rundir import RunDirectory
 
 Tps = Callable[[TrialPlan, int, random.Random], float]
@@ -117,7 +116,7 @@ def make_run(
             writer.event(round(at * 1e9), kind, Name(text))
         mean = sum(rates) / len(rates)
         n = round(sum(r * seconds for r in rates))
-        latency = latency_of(merged)
+        latency = Latency.from_histogram(merged)
         regimes = regimes_of(measured(writer.rows), latency_ns)
         summary = replace(summary_of(mean, intervals * seconds, n, latency, statement), drift=drift, regimes=regimes)
         caveats: list[Caveat] = [Caveat.NO_ONE_LEVEL] if regimes else []

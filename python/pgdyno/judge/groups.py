@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pgdyno.analysis.spread import Estimate, estimate
-from pgdyno.model import Key, Latency, TrialRecord, spelled
+from pgdyno.model import Key, TrialRecord, spelled
 from pgdyno.store.reading import RunData
 
 
@@ -88,15 +88,6 @@ class Group:
         summary = self.trials[0].summary
         half = summary.tps_half_width if summary else None
         return half / summary.tps if half is not None and summary and summary.tps else None
-
-
-def latency_half_width(pooled: Latency, name: str) -> float | None:
-    """Return half the width of a latency's 95% confidence interval, as a share of the latency.
-
-    The interval is that of pooled repetitions; of a single repetition, that from within it.
-    """
-    half, value = pooled.half_widths.get(name), getattr(pooled, name)
-    return half / value if half is not None and value else None
 
 
 def fastest(groups: Sequence[Group]) -> list[Group]:

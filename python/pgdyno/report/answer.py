@@ -62,7 +62,7 @@ def without_work(run: RunAnalysis) -> list[Text]:
         for s in (s for t in g.trials if t.summary for s in t.summary.statements if s.does_nothing):
             empty, count, where = found.get(s.title, (0, 0, []))
             where = where if g.workload in where else [*where, g.workload]
-            found[s.title] = (empty + s.empty, count + s.latency.count, where)
+            found[s.title] = (empty + s.empty, count + s.executed, where)
     return [
         message(
             "answer-no-work", statement=Name(title[:80]), share=Quantity(empty / count, "share"), count=count,

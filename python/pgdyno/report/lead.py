@@ -10,7 +10,7 @@ from typing import Literal
 from pgdyno.analysis.compare import Verdict
 from pgdyno.figures import PERCENTILES, is_known
 from pgdyno.judge.compared import Pair, Row
-from pgdyno.judge.groups import Group, latency_half_width
+from pgdyno.judge.groups import Group
 from pgdyno.message import Message, Name, Text, listed, message
 from pgdyno.report import names, tpcc, verdicts
 from pgdyno.report.answer import is_matrix
@@ -167,7 +167,7 @@ def _tail(run: RunAnalysis, g: Group) -> Tile:
         return Tile(
             message("tile-p99"), message("not-known"), listed([message("tile-too-few"), where]), "wide", "latency"
         )
-    half = latency_half_width(pooled, PERCENTILES[2].column)
+    half = pooled.relative_half_width(PERCENTILES[2].column)
     sure = message("tile-half", half=Quantity(half, "half-width")) if half is not None else None
     p50 = message("tile-p50", p50=Quantity(pooled.p50_ns, "latency"))
     return Tile(

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from pgdyno.analysis.series import measured, tps_of
 from pgdyno.analysis.spread import Estimate
 from pgdyno.figures import MEAN, PERCENTILES, TPS, Figure, is_known
-from pgdyno.judge.groups import Group, latency_half_width, variant_column
+from pgdyno.judge.groups import Group, variant_column
 from pgdyno.message import Message, Name, Text, message
 from pgdyno.model import Latency, TrialRecord
 from pgdyno.report import heading
@@ -167,7 +167,7 @@ def detail(run: RunAnalysis) -> Table:
     for g in run.groups:
         tps = g.over("tps")
         pooled = run.data.pooled[g.key]
-        widths = [latency_half_width(pooled, f.column) for f in PERCENTILES]
+        widths = [pooled.relative_half_width(f.column) for f in PERCENTILES]
         rows.append(
             [
                 *labels(g, variants=variants),
@@ -216,7 +216,7 @@ def capacity(data: RunData) -> Table:
                 *cells([t.summary.tps]),
                 *all_linked(latencies(latency, PERCENTILES), [t]),
                 *cells([message("yes") if p.holds else message("no")]),
-                *cells(_part(latency, f.column) for f in PERCENTILES),
+                *cells(latency.relative_half_width(f.column) for f in PERCENTILES),
             ]
         )
     columns = [column("rate TPS", _RATE), column("done TPS", NUMBER), *percentile_columns(), column("holds")]
@@ -227,12 +227,6 @@ def capacity(data: RunData) -> Table:
         columns, rows, shown = columns[:7], [row[:7] for row in rows], capacity_notes(found)
     note = shown if found.probes else []
     return Table("capacity", message("table-capacity"), columns, rows, note, 0, ["p50 ±", "p95 ±", "p99.9 ±"])
-
-
-def _part(latency: Latency, name: str) -> float | None:
-    """Half the width of a figure's interval within its trial, as a part of it."""
-    half, value = latency.half_widths.get(name), getattr(latency, name)
-    return half / value if half is not None and value else None
 
 
 def capacity_notes(found: Capacity) -> list[Text]:
@@ -289,7 +283,7 @@ def scripts(run: RunAnalysis) -> Table:
         tps = g.over("tps").mean
         for s in found:
             part = s.latency.count / whole if whole else 0.0
-            widths = [latency_half_width(s.latency, f.column) for f in PERCENTILES]
+            widths = [s.latency.relative_half_width(f.column) for f in PERCENTILES]
             figures = [part, tps * part, *latencies(s.latency, PERCENTILES, g.mixed), *widths]
             rows.append(
                 [*labels(g, variants=variants), *cells([PurePath(s.name).name]), *all_linked(figures, g.trials)]
@@ -347,7 +341,7 @@ def statements(run: RunAnalysis) -> Table:
         found = run.data.pooled_statements[g.key]
         sizes.append((g, len(found)))
         for s in found:
-            widths = [latency_half_width(s.latency, f.column) for f in figures]
+            widths = [s.latency.relative_half_width(f.column) for f in figures]
             values = [s.latency.count, *latencies(s.latency, figures, g.mixed), *widths]
             rows.append([*labels(g, variants=variants), *cells([s.title]), *all_linked(values, g.trials)])
     of = label_columns(run.groups)

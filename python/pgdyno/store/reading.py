@@ -225,7 +225,7 @@ def read(path: Path) -> RunData:
         # Decoded once: it is most of the time that a report of thousands of trials takes.
         parts = parts_of(tag, key)
         whole = _together(h for _, h in parts)
-        return with_half_widths(latency_of(whole), whole, _units(parts))
+        return with_half_widths(Latency.from_histogram(whole), whole, _units(parts))
 
     def latency(key: Key, tag: str, own: Latency) -> Latency:
         # A single repetition has its own, with confidence intervals from within it; of an observed server only a mean
@@ -365,7 +365,7 @@ def _recovered(folder: Path, record: TrialRecord, damage: _Damage) -> TrialRecor
         client_cpu_share=cpu_s / elapsed_s,
         client_delay_share=delay_s / elapsed_s,
         connect_s=0.0,
-        latency=latency_of(latency or Histogram()),
+        latency=Latency.from_histogram(latency or Histogram()),
         statements=[],
         **total,
     )
@@ -583,9 +583,3 @@ def with_half_widths(latency: Latency, together: Histogram, parts: list[Histogra
             low, high = (together.percentile(part * 100) for part in band)
             half[name] = max(high - low, RESOLUTION * high) / 2
     return replace(latency, half_widths={name: width for name, width in half.items() if width is not None})
-
-
-def latency_of(h: Histogram) -> Latency:
-    """Return the figures of a histogram."""
-    p50, p95, p99, p999 = (h.percentile(p) for p in (50.0, 95.0, 99.0, 99.9))
-    return Latency(h.count, h.mean, h.stddev, h.max, p50, p95, p99, p999)

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from pgdyno._core import Histogram
 from pgdyno.analysis.quantiles import mean_half_width, mean_half_width_over, quantile_band
 from pgdyno.analysis.spread import student_975
-from pgdyno.model import StatementLatency, TrialSummary
+from pgdyno.model import Latency, StatementLatency, TrialSummary
 from pgdyno.store import hlog
-from pgdyno.store.reading import latency_of
 from pgdyno.store.summary import summarize
 from scipy import stats
 
@@ -86,8 +85,8 @@ def summary_of(latency: Histogram, statement: Histogram) -> TrialSummary:
     """A finished trial's."""
     return TrialSummary(
         tps=1, qps=1, elapsed_s=1, scheduled=1, committed=1, failed={}, skipped=0, unknown=0, unfinished=0, lost=0,
-        reconnects=0, client_cpu_share=0, connect_s=0, latency=latency_of(latency),
-        statements=[StatementLatency("s.sql", 1, "SELECT 1", latency_of(statement))],
+        reconnects=0, client_cpu_share=0, connect_s=0, latency=Latency.from_histogram(latency),
+        statements=[StatementLatency("s.sql", 1, "SELECT 1", Latency.from_histogram(statement))],
     )  # fmt: skip
 
 
@@ -122,6 +121,19 @@ def test_a_trials_log_says_how_sure_it_is(tmp_path: Path) -> None:
         parts = [latency.half_widths[f"p{p}_ns"] / getattr(latency, f"p{p}_ns") for p in (50, 95, 99)]
         assert 0.001 < parts[0] < parts[2] < 0.05
     assert sure.latency.percentiles() == summary.latency.percentiles()
+
+
+def test_a_warm_up_that_is_cut_leaves_the_count_of_empty_results_its_base(tmp_path: Path) -> None:
+    """40% of all executions found no row: not most of them, however few latencies a cut leaves."""
+    rows, merged = log_of(tmp_path / "latency.hlog", 40)
+    summary = summary_of(merged[hlog.TRANSACTION], merged[hlog.statement(0)])
+    n = merged[hlog.statement(0)].count
+    summary = replace(summary, statements=[replace(summary.statements[0], empty=int(0.4 * n), executions=n)])
+    until = rows[len(rows) // 2].start_ns
+    cut = summarize(tmp_path / "latency.hlog", rows, summary, merged, dropped_until_ns=until).summary.statements[0]
+    assert cut.latency.count < 0.6 * n and cut.executed == n and not cut.does_nothing
+    # Records of earlier versions have no number of executions.
+    assert replace(cut, executions=0).executed == cut.latency.count
 
 
 def test_a_log_that_is_gone_or_short_says_nothing(tmp_path: Path) -> None:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgdyno import _core
-from pgdyno.model import IntervalRow, ScriptLatency, StatementLatency, TrialSummary
+from pgdyno.model import IntervalRow, Latency, ScriptLatency, StatementLatency, TrialSummary
 from pgdyno.store import hlog
-from pgdyno.store.reading import latency_of
 
 
 def tags_of(i: _core.Interval, sql: list[int]) -> dict[str, _core.Histogram]:
@@ -151,12 +150,21 @@ def add_up(phases: Phases, result: _core.RunResult) -> Sums | None:
         driver=result.driver,
         violations=total("violations"),
         connect_s=result.connect_ns / 1e9,
-        latency=latency_of(latency),
+        latency=Latency.from_histogram(latency),
         statements=[
-            StatementLatency(names[c.script], c.line, c.sql, latency_of(h), titles[n], empty[n], may_find_nothing[n])
+            StatementLatency(
+                names[c.script],
+                c.line,
+                c.sql,
+                Latency.from_histogram(h),
+                titles[n],
+                empty[n],
+                may_find_nothing[n],
+                executions=h.count,
+            )
             for n, c, h in zip(sql, (phases.commands[n] for n in sql), statements, strict=True)
         ],
-        scripts=[ScriptLatency(names[phases.first + n], latency_of(h)) for n, h in enumerate(scripts)]
+        scripts=[ScriptLatency(names[phases.first + n], Latency.from_histogram(h)) for n, h in enumerate(scripts)]
         if len(scripts) > 1
         else [],
     )

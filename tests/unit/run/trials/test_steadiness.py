@@ -17,7 +17,7 @@ from pgdyno.analysis.compare import Verdict
 from pgdyno.errors import SpecError
 from pgdyno.judge.axes import along_axes
 from pgdyno.judge.groups import groups_of
-from pgdyno.model import IntervalRow, TrialSummary
+from pgdyno.model import IntervalRow, Latency, TrialSummary
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.planning.options import Options
 from pgdyno.run.trials.steadiness import backlog_of, without_warmup
@@ -155,7 +155,7 @@ def test_a_figure_and_its_interval_are_of_one_estimator(tmp_path: Path) -> None:
         together = Histogram()
         for h in parts:
             together.merge(h)
-        latency = reading.with_half_widths(reading.latency_of(together), together, parts)
+        latency = reading.with_half_widths(Latency.from_histogram(together), together, parts)
         for name, field, value in (("mean", "mean_ns", latency.mean_ns), ("p99", "p99_ns", float(latency.p99_ns))):
             half = latency.half_widths.get(field)
             if half is not None:
