@@ -11,7 +11,6 @@ from enum import Enum, StrEnum
 from functools import cached_property
 from typing import Any
 
-from pgdyno import _core
 from pgdyno.message import Message, Name, Text, message
 
 #: Percentiles that every table shows, in percent.
@@ -94,12 +93,6 @@ class Latency:
     #: Of figures above by name: half the width of the 95% confidence interval, nanoseconds, by the intervals of this
     #: one trial, autocorrelation respected. Where the intervals are too few to tell, a figure is not here.
     half_widths: dict[str, float] = field(default_factory=dict)
-
-    @classmethod
-    def from_histogram(cls, h: _core.Histogram) -> Latency:
-        """Return the figures of a histogram."""
-        p50, p95, p99, p999 = (h.percentile(p) for p in PERCENTILES)
-        return cls(h.count, h.mean, h.stddev, h.max, p50, p95, p99, p999)
 
     def percentiles(self) -> tuple[int, int, int, int]:
         """Return the percentiles in the order of PERCENTILES."""
@@ -398,3 +391,9 @@ class TrialRecord:
     parameters: dict[str, Any] = field(default_factory=dict)
     #: Of one that has just ended: intervals that began before turned out to be warm-up.
     dropped_until_ns: int = 0
+
+    @property
+    def state_name(self) -> Text:
+        """Name of the state; one of another version as it is."""
+        known = {"finished", "failed", "interrupted", "running"}
+        return message(f"state-of-trial-{self.state}") if self.state in known else Name(self.state)

@@ -138,7 +138,7 @@ def test_a_side_that_cannot_be_prepared_leaves_nothing_running(tmp_path: Path, m
     file.write_text(EXPERIMENT)
     options = Options(embedded=True)
     plan = plan_run(prepare(str(file), lambda e: (e, []), tmp_path / "runs"), options)
-    outcome = run_experiment(plan, options, RunStream())
+    outcome = run_experiment(plan, RunStream())
     assert "side B" in i18n.text(outcome.error) and outcome.exit_code == ClusterError.exit_code
     (run,) = (tmp_path / "runs").iterdir()
     states = [json.loads(f.read_text())["state"] for f in sorted(run.glob("trials/*/trial.json"))]

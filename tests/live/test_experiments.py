@@ -19,7 +19,7 @@ from pgdyno.cluster.filesystem import LoopFileSystem
 from pgdyno.errors import RefusedError
 from pgdyno.message import Message
 from pgdyno.model import Caveat, EventKind
-from pgdyno.store import reading, rundir
+from pgdyno.store import reading, rundir, trials
 
 from tests.support.cli import PGDYNO, environment, pgdyno
 from tests.support.folders import reachable
@@ -152,12 +152,12 @@ def test_a_killed_run_is_continued(tmp_path: Path) -> None:
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     (path,) = (tmp_path / "runs").iterdir()
-    before = {t.plan.number: t for t in reading.read_records(path) if t.state == "finished"}
+    before = {t.plan.number: t for t in trials.read_records(path) if t.state == "finished"}
     assert 2 <= len(before) < 6
     done = pgdyno("run", path)
     assert done.code == 0, done.err
     assert tells(done.err, "progress-continuing", n=len(before), of=6)
-    after = {t.plan.number: t for t in reading.read_records(path)}
+    after = {t.plan.number: t for t in trials.read_records(path)}
     assert sorted(after) == [1, 2, 3, 4, 5, 6] and all(t.state == "finished" for t in after.values())
     assert all(after[n] == t for n, t in before.items()), "what was finished stays"
     assert json.loads((path / "manifest.json").read_text())["error"] == ""

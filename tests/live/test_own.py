@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pgdyno.cluster.binaries import wheel_folder
-from pgdyno.store import reading
+from pgdyno.store import reading, trials
 
 from tests.support.cli import Result, environment, pgdyno
 from tests.support.server import Server
@@ -323,7 +323,7 @@ repetitions = 1
 """)
     done = pgdyno("run", file, "--embedded", "--runs", tmp_path, "--json")
     assert done.code == 0, done.err
-    (trial,) = reading.read_records(Path(done.json["path"]))
+    (trial,) = trials.read_records(Path(done.json["path"]))
     assert trial.parameters["things_last"] == "100"
     refused = pgdyno("run", file, "--target", server.conninfo(dbname=database), "--runs", tmp_path)
     assert refused.code == 3 and tells(refused.err, "error-holds-what-pgdyno-did-not", foreign="public.things"), (

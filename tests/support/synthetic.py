@@ -116,7 +116,7 @@ def make_run(
             writer.event(round(at * 1e9), kind, Name(text))
         mean = sum(rates) / len(rates)
         n = round(sum(r * seconds for r in rates))
-        latency = Latency.from_histogram(merged)
+        latency = hlog.latency_of(merged)
         regimes = regimes_of(measured(writer.rows), latency_ns)
         summary = replace(summary_of(mean, intervals * seconds, n, latency, statement), drift=drift, regimes=regimes)
         caveats: list[Caveat] = [Caveat.NO_ONE_LEVEL] if regimes else []

@@ -189,7 +189,8 @@ def test_no_registry_is_named() -> None:
 def test_the_map_has_every_package_and_crate() -> None:
     root = Path(__file__).parents[2]
     text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    packages = {f"python/pgdyno/{p.parent.name}" for p in (root / "python" / "pgdyno").glob("*/__init__.py")}
+    folders = [p.parent for depth in ("*", "*/*") for p in (root / "python" / "pgdyno").glob(f"{depth}/__init__.py")]
+    packages = {str(p.relative_to(root)) for p in folders}
     modules = {f"python/pgdyno/{p.name}" for p in (root / "python" / "pgdyno").glob("*.py")} - {
         "python/pgdyno/__init__.py"
     }
@@ -204,3 +205,7 @@ def test_what_the_recipes_name_is_there() -> None:
     for path in re.findall(r"`([a-z_/0-9]+(?:\.[a-z]+|/))`", text):
         places = [root / path, root / "python" / "pgdyno" / path, root / "python" / "pgdyno" / "i18n" / path]
         assert any(p.exists() for p in places), path
+    # `package/module.name`: the module has it.
+    for module, name in re.findall(r"`([a-z_]+/[a-z_/]+)\.([A-Za-z_]{4,})`", text):
+        source = (root / "python" / "pgdyno" / module).with_suffix(".py").read_text(encoding="utf-8")
+        assert re.search(rf"\b{name}\b", source), f"{module}.{name}"

@@ -39,9 +39,7 @@ def main(request: CapacityRequest) -> int:
         raise UsageError(msg("error-search-cannot-be-continued"), msg("remedy-start-anew-experiment-s-name"))
     plan = plan_run(replace(prepared, command=command_line()), servers)
     errors = console.errors()
-    outcome, found = search(
-        plan, servers, wanted, stream_for(errors, quiet=quiet, lang=lang), shortest_s=request.duration
-    )
+    outcome, found = search(plan, wanted, stream_for(errors, quiet=quiet, lang=lang), shortest_s=request.duration)
     if outcome.data is not None and outcome.exit_code == EXIT_WITH_CAVEATS:
         caveats = {c for t in outcome.data.trials for c in t.caveats if c not in _EXPECTED}
         bad = caveats & {Caveat.FAILURES, Caveat.OUTAGE, Caveat.UNKNOWN, Caveat.TRIAL_FAILED, Caveat.INTERRUPTED}

@@ -21,8 +21,9 @@ from pgdyno.report import answer, compared_page, findings, verdicts
 from pgdyno.report.charts import Say
 from pgdyno.report.comparisons import figure_name, note
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.store import reading, rundir
+from pgdyno.store import reading
 from pgdyno.store.reading import RunData
+from pgdyno.store.writing import writing
 
 _STYLES = {Verdict.FASTER: "green", Verdict.SLOWER: "red", Verdict.SAME: "", Verdict.UNKNOWN: "yellow"}
 #: What --fail-if may name, and the verdicts that it stands for. A difference within the margin is none.
@@ -58,7 +59,7 @@ def main(
     exit_code = EXIT_THRESHOLD if failed else EXIT_OK
     answers = [*_answer(found), *_why(found, left, right)]
     if page is not None:
-        with rundir.writing(page):
+        with writing(page):
             page.write_text(compared_page.written(found, answers, _how(found), a, b, lang), encoding="utf-8")
         note = message("page-written", path=Name(str(page)))
         console.errors().print(i18n.text(note, lang), markup=False, soft_wrap=True)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from pgdyno.cli import streams
 from pgdyno.errors import UsageError, msg
-from pgdyno.store import export, query, reading, rundir
+from pgdyno.store import export, query, reading
+from pgdyno.store.writing import writing
 
 
 def main(run: Path | None, form: str | None, grafana: bool, output: Path | None) -> int:
@@ -34,5 +35,5 @@ def _write(lines: Iterable[str], output: Path | None) -> None:
             sys.stdout.write(line)
         return
     query.refuse_a_run_directory(output)
-    with rundir.writing(output), output.open("w", encoding="utf-8") as f:
+    with writing(output), output.open("w", encoding="utf-8") as f:
         f.writelines(lines)

@@ -27,7 +27,7 @@ from pgdyno.plot import svg
 from pgdyno.report import curves, history_page
 from pgdyno.report.charts import Say
 from pgdyno.report.history_page import is_better
-from pgdyno.store import rundir
+from pgdyno.store.writing import writing
 from pgdyno.units import Quantity, Unit
 
 #: The worked example of `pgdyno scaling`.
@@ -55,7 +55,7 @@ def follow(
     exit_code = EXIT_THRESHOLD if failed else EXIT_OK
     answer = _history_answer(found)
     if page is not None:
-        with rundir.writing(page):
+        with writing(page):
             page.write_text(history_page.written(found, answer, lang), encoding="utf-8")
         sys.stderr.write(i18n.text(message("page-written", path=Name(str(page))), lang) + "\n")
     if json_output:
@@ -181,7 +181,7 @@ def _draw(path: Path, found: list[scaling.Fitted], axis: str, say: Say) -> None:
     if path.suffix == ".html":
         head = f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{html.escape(path.stem)}</title>'
         text = f"{head}<body>{text}</body></html>\n"
-    with rundir.writing(path):
+    with writing(path):
         path.write_text(text, encoding="utf-8")
 
 

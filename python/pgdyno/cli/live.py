@@ -74,7 +74,7 @@ def main(
     options = Options(force=force)
     plan = plan_run(replace(prepare(experiment, adjust, runs), command=command_line()), options)
     errors = console.errors()
-    outcome = run_experiment(plan, options, stream_for(errors, quiet=False, lang=lang))
+    outcome = run_experiment(plan, stream_for(errors, quiet=False, lang=lang))
     exit_code, reason = outcome.exit_code, outcome.error
     # With the margin of the command line; the report on disk has the default one.
     analysis = RunAnalysis(outcome.data, margin=margin / 100) if outcome.data is not None else None

@@ -30,12 +30,11 @@ from pgdyno.load import loader
 from pgdyno.load.claim import Claim
 from pgdyno.load.dataset import Dataset, kind_named
 from pgdyno.load.plan import PROBE_BYTES_PER_SCALE, PROBE_SCALE, Plan, measure_disk
-from pgdyno.load.result import CHECK, Loaded
+from pgdyno.load.result import CHECK, Loaded, Progress
 from pgdyno.load.units import pg_size
 from pgdyno.message import Name, Text, message
-from pgdyno.report import load_page
 from pgdyno.report.cells import column
-from pgdyno.store import rundir
+from pgdyno.store.writing import now_text, refuse_unwritable, writing
 from pgdyno.stream.events import DatasetProgress, Noted, RunEvent
 from pgdyno.stream.stream import RunStream
 from pgdyno.units import Quantity
@@ -60,7 +59,7 @@ def main(request: LoadRequest) -> int:
         return 0
     _refuse_unclear(r)
     if r.page is not None:
-        rundir.refuse_unwritable(r.page)
+        refuse_unwritable(r.page)
     stream = stream_for(errors, quiet=r.quiet, lang=language(r.lang))
     speed = _Speed()
     if r.page is not None:
@@ -79,6 +78,9 @@ def main(request: LoadRequest) -> int:
     if r.page is not None and done is None:
         sys.stderr.write(i18n.text(message("page-nothing-loaded", path=Name(str(r.page))), language(r.lang)) + "\n")
     if r.page is not None and done is not None:
+        # Pages need what loading does not: it would be a third of the start.
+        from pgdyno.report import load_page
+
         _write_page(r.page, load_page.written(dataset, done, disk, speed.progress, _place(r), language(r.lang)), r)
     _show(dataset, done, disk, r.json_output, i18n.writer(language(r.lang)))
     return 0
@@ -88,7 +90,7 @@ class _Speed:
     """Viewer that keeps the progress of a load."""
 
     def __init__(self) -> None:
-        self.progress: list[load_page.Progress] = []
+        self.progress: list[Progress] = []
         self._start_ns: int | None = None
 
     def handle(self, event: RunEvent) -> None:
@@ -98,7 +100,7 @@ class _Speed:
                 if self._start_ns is None:
                     self._start_ns = event.stamp.at_ns
                 at_s = (event.stamp.at_ns - self._start_ns) / 1e9
-                self.progress.append(load_page.Progress(at_s, phase, done_bytes))
+                self.progress.append(Progress(at_s, phase, done_bytes))
 
     def close(self) -> None:
         """End; there is nothing to take down."""
@@ -110,12 +112,12 @@ def _place(r: LoadRequest) -> Text:
         targets.resolve(r.target or "", r.connect_timeout).where if r.data is None else Name(str(resolved(r.data)))
     )
     gib = host.memory_bytes() / 2**30
-    at = rundir.now_text()[:16].replace("T", " ")
+    at = now_text()[:16].replace("T", " ")
     return message("load-page-place", where=where, cores=host.cores(), gib=Quantity(gib, "factor"), at=Name(at))
 
 
 def _write_page(path: Path, page: str, r: LoadRequest) -> None:
-    with rundir.writing(path):
+    with writing(path):
         path.write_text(page, encoding="utf-8")
     sys.stderr.write(i18n.text(message("page-written", path=Name(str(path))), language(r.lang)) + "\n")
 

@@ -12,11 +12,11 @@ from pydantic import ValidationError
 from pgdyno.cli import against, streams, vary
 from pgdyno.cli.options import given
 from pgdyno.cli.requests import CapacityRequest, RunRequest
+from pgdyno.cli.shrink import shrink
 from pgdyno.collect import host
 from pgdyno.errors import SpecError, UsageError, msg
 from pgdyno.message import Name, Text, listed, message
 from pgdyno.run.planning.plan import Plan
-from pgdyno.run.planning.shrink import shrink
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.load import mistakes, wording
 from pgdyno.store.manifest import Change

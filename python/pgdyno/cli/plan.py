@@ -24,7 +24,6 @@ from pgdyno.load.units import pg_size
 from pgdyno.message import Message, Name, Text, counted, listed, message
 from pgdyno.run.planning import resume
 from pgdyno.run.planning.matrix import Configuration, Place
-from pgdyno.run.planning.options import Options
 from pgdyno.run.planning.plan import Plan, plan_run
 from pgdyno.run.planning.prepared import prepare
 from pgdyno.run.sites.servers import Servers
@@ -46,12 +45,10 @@ def main(request: RunRequest) -> int:
     """Show the plan of an experiment and return the exit code."""
     servers, lang = request.server.options(), language(request.output.lang)
     prepared = prepare(request.experiment, run_overrides(request).apply, request.runs, servers.target)
-    if prepared.resumed is not None:
-        servers = resume.servers(prepared.resumed, servers)
     plan = plan_run(prepared, servers)
     say_what_is_too_short(plan)
     done = resume.finished(prepared.resumed)
-    facts = _facts(plan.only(lambda t: t.plan not in done), servers)
+    facts = _facts(plan.only(lambda t: t.plan not in done))
     changes: list[Text] = [x.message if isinstance(x, Change) else Name(x) for x in prepared.shrunk]
     if request.output.json_output:
         plain = {"shrunk": [i18n.text(x) for x in changes], "problems": [i18n.text(x) for x in facts["problems"]]}
@@ -61,14 +58,14 @@ def main(request: RunRequest) -> int:
     return 0 if facts["fits"] else 5
 
 
-def _facts(plan: Plan, options: Options) -> dict[str, Any]:
+def _facts(plan: Plan) -> dict[str, Any]:
     experiment, planned = plan.experiment, plan.trials
     if not planned:
         raise resume.complete()
     configurations = [t.configuration for t in planned]
     # In the order of the file, whatever order the trials have.
     places = list(dict.fromkeys(c.place for c in plan.configurations))
-    servers = Servers(plan, options, RunStream())
+    servers = Servers(plan, RunStream())
     run = experiment.run
     warmup = run.warmup_limit_s if run.warmup_s == "steady" else run.warmup_s
     each = warmup + run.longest_s + run.between.pause_s + _AROUND_TRIAL_S

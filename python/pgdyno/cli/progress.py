@@ -16,7 +16,6 @@ from pgdyno.cli import streams
 from pgdyno.cluster import waiting
 from pgdyno.message import Message, Name, Text, counted, listed, message
 from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
-from pgdyno.report.outcomes import state_of_trial
 from pgdyno.stream.events import (
     CheckStarted,
     DatasetDone,
@@ -282,7 +281,7 @@ class PlainProgress(_Viewer):
     def trial_ended(self, record: TrialRecord) -> None:
         self._ended += 1
         s = record.summary
-        figures = [_tps(s.tps, s.latency.p99_ns) if s else state_of_trial(record.state)]
+        figures = [_tps(s.tps, s.latency.p99_ns) if s else record.state_name]
         if s and s.failed:
             figures.append(message("progress-failed", n=sum(s.failed.values())))
         left = (time.monotonic() - self._begun) / self._ended * (self._total - self._ended)

@@ -16,6 +16,7 @@ from pgdyno.report import heading, sysbench, view, write
 from pgdyno.report import whitepaper as papers
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.store import reading, rundir
+from pgdyno.store.writing import writing
 
 #: What a drill's folder has, and a run's has not. What reads it is imported where it is needed: few ask for it.
 _DRILL = "drill.json"
@@ -107,7 +108,7 @@ def whitepaper(paths: Sequence[Path], file: Path, title: str | None, lang: str) 
     if file.suffix != ".html":
         raise UsageError(msg("error-whitepaper-html", file=file), msg("remedy-whitepaper-html"))
     sources = [_source(path, lang) for path in paths]
-    with rundir.writing(file):
+    with writing(file):
         file.write_text(papers.render(sources, Name(title) if title else None, lang), encoding="utf-8")
     sys.stderr.write(i18n.text(message("whitepaper-written", path=Name(str(file))), lang) + "\n")
     return 0
@@ -133,7 +134,7 @@ def _write_figure(v: view.View, path: Path) -> int:
     if path.suffix != ".svg" or path.stem not in charts:
         names = ", ".join(f"{name}.svg" for name in charts)
         raise UsageError(msg("error-no-figure", file=path.name), msg("remedy-choices", choices=names))
-    with rundir.writing(path):
+    with writing(path):
         path.write_text(write.picture(charts[path.stem], v), encoding="utf-8")
     sys.stderr.write(i18n.text(message("figure-written", path=Name(str(path))), v.lang) + "\n")
     return 0

@@ -19,7 +19,6 @@ from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, UsageError
 from pgdyno.message import Name, listed, message
 from pgdyno.report import sysbench, view, write
 from pgdyno.report.view import View
-from pgdyno.run.planning import resume
 from pgdyno.run.planning.plan import plan_run
 from pgdyno.run.planning.prepared import prepare
 from pgdyno.run.recorder import Outcome
@@ -50,8 +49,6 @@ def main(request: RunRequest) -> int:
     if servers.templates not in ("use", "keep", "off"):
         raise UsageError(msg("error-templates-there-no", templates=servers.templates), msg("remedy-there-use-keep-off"))
     prepared = prepare(request.experiment, run_overrides(request).apply, request.runs, servers.target)
-    if prepared.resumed is not None:
-        servers = resume.servers(prepared.resumed, servers)
     plan = plan_run(replace(prepared, command=command_line()), servers)
     say_what_is_too_short(plan)
     errors = console.errors()
@@ -61,7 +58,7 @@ def main(request: RunRequest) -> int:
     stream = stream_for(errors, quiet=quiet or lines is not None, lang=lang)
     if lines is not None:
         viewed(stream, lines)
-    outcome = run_experiment(plan, servers, stream)
+    outcome = run_experiment(plan, stream)
     beyond = thresholds.met(outcome.analysis, bounds) if outcome.analysis is not None else []
     if beyond and outcome.exit_code in (EXIT_OK, EXIT_WITH_CAVEATS):
         outcome = replace(outcome, exit_code=EXIT_THRESHOLD, error=listed(beyond, "semicolon"))

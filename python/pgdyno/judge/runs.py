@@ -17,8 +17,9 @@ from pgdyno.judge.groups import Group, groups_of
 from pgdyno.judge.loud import loud
 from pgdyno.message import Name, Text, message
 from pgdyno.model import Caveat, Key, TrialRecord
+from pgdyno.store.layout import FINDINGS
 from pgdyno.store.manifest import Capacity, FileSystem, Manifest
-from pgdyno.store.reading import FINDINGS, RunData
+from pgdyno.store.reading import RunData
 from pgdyno.units import Quantity
 
 DEFAULT = ("TPS", "p50", "p95", "p99", "WAL/tx", "reads/tx", "CPU/tx", "memory")

@@ -38,3 +38,12 @@ class Loaded:
             yield
         finally:
             self.phases_s[name] = self.phases_s.get(name, 0.0) + time.monotonic() - start
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Bytes of a phase that were written, `at_s` seconds after the load began."""
+
+    at_s: float
+    phase: str
+    done_bytes: int

@@ -166,7 +166,7 @@ def _varied(m: Manifest, name: str, value: object) -> Text:
     return message("varied", values=Name(", ".join(map(spelled, values)))) if values else Name(str(value))
 
 
-def _order(m: Manifest) -> Message:
+def _order(m: Manifest) -> Text:
     run = m.run
     slices = Quantity(run.slice_s or 0, "plain")
     match "search" if m.capacity is not None else run.order:
@@ -180,7 +180,10 @@ def _order(m: Manifest) -> Message:
             return message("order-interleaved")
         case "written":
             return message("order-written")
-    return message("order-random")
+        case "random":
+            return message("order-random")
+    # Of another version.
+    return Name(run.order)
 
 
 def _each_trial(m: Manifest) -> Listed:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from pgdyno import i18n
 from pgdyno.load.dataset import Dataset
-from pgdyno.load.result import CHECK, Loaded
+from pgdyno.load.result import CHECK, Loaded, Progress
 from pgdyno.load.units import pg_size
 from pgdyno.message import Name, Text, counted, listed, message
 from pgdyno.plot.model import Axis, Figure, Key, Line, Mark, Panel, Span, colours
@@ -19,15 +18,6 @@ from pgdyno.units import Quantity
 
 #: Points of the chart, and the shortest time that one covers.
 _POINTS, _LEAST_S = 200, 0.2
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Bytes of a phase that were written, `at_s` seconds after the load began."""
-
-    at_s: float
-    phase: str
-    done_bytes: int
 
 
 def written(

@@ -99,15 +99,9 @@ def outcomes(data: RunData) -> Table:
         if t.error is not None:
             found.append(single_line(t.error))
         if found:
-            rows.append(cells([linked(Name(t.plan.folder), [t]), state_of_trial(t.state), listed(found, "semicolon")]))
+            rows.append(cells([linked(Name(t.plan.folder), [t]), t.state_name, listed(found, "semicolon")]))
     columns = [column("trial"), column("state"), column("outcomes", is_long=True)]
     return Table("outcomes", message("table-outcomes"), columns, rows, [], 3)
-
-
-def state_of_trial(state: str) -> Text:
-    """Return the name of a state; one of another version as it is."""
-    known = {"finished", "failed", "interrupted", "running"}
-    return message(f"state-of-trial-{state}") if state in known else Name(state)
 
 
 def _shown(s: TrialSummary, f: Figure) -> Value:
@@ -127,7 +121,7 @@ def trials(data: RunData) -> Table:
         figures: list[Value | None] = [None] * (1 + len(_OF_A_TRIAL))
         if s is not None:
             figures = [s.committed, *(_shown(s, f) for f in _OF_A_TRIAL)]
-        rows.append(cells([t.plan.folder, state_of_trial(t.state), *figures]))
+        rows.append(cells([t.plan.folder, t.state_name, *figures]))
     columns = [column("trial"), column("state"), column("committed", COUNT)]
     columns += [Column(f.heading, column(f.heading).title, BY_UNIT[f.unit]) for f in _OF_A_TRIAL]
     folders = [f"trials/{t.plan.folder}" for t in data.trials]

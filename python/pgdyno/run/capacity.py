@@ -11,7 +11,6 @@ from pgdyno.errors import TrialError, UsageError, msg
 from pgdyno.figures import BY_NAME
 from pgdyno.model import Latency, TrialPlan, TrialRecord
 from pgdyno.run.planning.matrix import Configuration
-from pgdyno.run.planning.options import Options
 from pgdyno.run.planning.plan import Plan, Planned
 from pgdyno.run.recorder import Outcome
 from pgdyno.run.session import Session
@@ -34,7 +33,6 @@ def figure_of(latency: Latency, figure: str) -> float:
 
 def search(
     plan: Plan,
-    options: Options,
     objective: Objective,
     stream: RunStream,
     *,
@@ -45,7 +43,7 @@ def search(
     `shortest_s` is the minimum length of a trial; None sets no minimum. Raise UsageError if the experiment leaves more
     than one configuration.
     """
-    session = _CapacitySession(plan, options, objective, stream, shortest_s)
+    session = _CapacitySession(plan, objective, stream, shortest_s)
     if len(plan.configurations) != 1:
         few = ", ".join(dict.fromkeys(f"{c.workload} c={c.clients} hot {c.hot_set:g}" for c in plan.configurations))
         raise UsageError(
@@ -63,12 +61,11 @@ class _CapacitySession(Session):
     def __init__(
         self,
         plan: Plan,
-        options: Options,
         objective: Objective,
         stream: RunStream,
         shortest_s: float | None,
     ) -> None:
-        super().__init__(plan, options, stream)
+        super().__init__(plan, stream)
         self._shortest_s = shortest_s
         self.search = Search(objective, 0.0)
         self._probes: list[Probe] = []

@@ -43,10 +43,11 @@ from pgdyno.run.sites.site import Site
 from pgdyno.run.trials.collecting import Collecting
 from pgdyno.run.trials.steadiness import regimes_of
 from pgdyno.spec.experiment import Run
-from pgdyno.store import reading, rundir, texts
+from pgdyno.store import reading, texts
 from pgdyno.store.journal import RunRecorder
-from pgdyno.store.reading import FINDINGS
+from pgdyno.store.layout import FINDINGS
 from pgdyno.store.rundir import RunDirectory, TrialWriter
+from pgdyno.store.writing import now_text
 from pgdyno.stream.events import (
     IntervalClosed,
     LoadStarted,
@@ -217,7 +218,7 @@ class Observer:
             name=NAME,
             title="Observation of a running server",
             title_zh="对运行中服务器的观察",
-            started_at=rundir.now_text(),
+            started_at=now_text(),
             host=host.describe(None),
             target={"host": t.host, "port": t.port, "user": t.user, "dbname": t.dbname},
             same_machine=same,
@@ -281,7 +282,7 @@ class Observer:
         state = "finished" if summary is not None else "failed"
         stream.close()
         writer.finish(state, summary, [])
-        self._stream.emit(TrialFinished(TrialRecord(plan, state, rundir.now_text(), None, summary, [])), trial=1)
+        self._stream.emit(TrialFinished(TrialRecord(plan, state, now_text(), None, summary, [])), trial=1)
 
     def _finish(self, directory: RunDirectory, outcome: Observation) -> Observation:
         with suppress(PgdynoError):
@@ -290,7 +291,7 @@ class Observer:
         self._record.close()
         try:
             directory.update_manifest(
-                ended_at=rundir.now_text(),
+                ended_at=now_text(),
                 exit_code=outcome.exit_code,
                 error=texts.english(outcome.error),
                 error_message=texts.data_of(outcome.error),

@@ -26,18 +26,19 @@ from pgdyno.report import write as reports
 from pgdyno.report.view import View
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.planning import resume
-from pgdyno.run.planning.options import Options
 from pgdyno.run.planning.plan import Plan
 from pgdyno.run.products import product_of
 from pgdyno.run.sites.servers import Servers
 from pgdyno.run.sites.site import Site
 from pgdyno.spec.values import size_bytes
 from pgdyno.storage import probe
-from pgdyno.store import manifest, reading, rundir, texts
+from pgdyno.store import manifest, reading, texts
 from pgdyno.store.journal import RunRecorder
+from pgdyno.store.layout import FINDINGS
 from pgdyno.store.manifest import Place
-from pgdyno.store.reading import FINDINGS, RunData
+from pgdyno.store.reading import RunData
 from pgdyno.store.rundir import RunDirectory, TrialWriter
+from pgdyno.store.writing import now_text
 from pgdyno.stream.events import Noted
 from pgdyno.stream.stream import RunStream
 
@@ -86,7 +87,6 @@ class Recorder:
     def __init__(
         self,
         plan: Plan,
-        options: Options,
         stream: RunStream,
         *,
         varied: dict[str, list[Any]],
@@ -94,7 +94,7 @@ class Recorder:
         self._plan = plan
         self._prepared = prepared = plan.prepared
         self._experiment = plan.experiment
-        self._options = options
+        self._options = plan.options
         self._stream = stream
         self.trials = len(plan.trials)
         self._varied = varied
@@ -143,7 +143,7 @@ class Recorder:
         if self._prepared.resumed is not None:
             self._directory = RunDirectory.resume(self._prepared.resumed)
             self._places = dict(self.directory.manifest.places)
-            self.directory.update_manifest(ended_at=None, error="", resumed_at=rundir.now_text())
+            self.directory.update_manifest(ended_at=None, error="", resumed_at=now_text())
         else:
             self._directory = RunDirectory.create(self._prepared.runs, self._experiment.name, self._prepared.text)
             self._write_manifest(site, facts, missing)
@@ -163,7 +163,7 @@ class Recorder:
             note=experiment.note,
             note_zh=experiment.note_zh,
             source=experiment.source,
-            started_at=rundir.now_text(),
+            started_at=now_text(),
             host=host.describe(site.cluster.data if site.cluster else None),
             target={"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname},
             same_machine=_same_machine(target, facts.get("same_machine")),
@@ -270,7 +270,7 @@ class Recorder:
         recorded = None
         try:
             recorded = (outcome.error, outcome.exit_code)
-            self.update(ended_at=rundir.now_text(), **_ending(outcome))
+            self.update(ended_at=now_text(), **_ending(outcome))
             outcome.analysis = RunAnalysis(reading.read(self.directory.path))
             if outcome.exit_code == EXIT_OK and any(c.is_wrong for c in heading.caveats(outcome.analysis)):
                 outcome.exit_code = EXIT_WITH_CAVEATS

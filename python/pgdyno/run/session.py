@@ -32,37 +32,33 @@ from pgdyno.message import Name, Text, message
 from pgdyno.model import TrialRecord
 from pgdyno.run.planning import resume
 from pgdyno.run.planning.matrix import Configuration
-from pgdyno.run.planning.options import Options
 from pgdyno.run.planning.plan import Plan, Planned
 from pgdyno.run.products import product_of
 from pgdyno.run.recorder import Outcome, Recorder
 from pgdyno.run.sites import admission, samples
 from pgdyno.run.sites.servers import Servers
 from pgdyno.run.sites.site import Site
-from pgdyno.run.trials.begin import LOG, TrialStarter
-from pgdyno.run.trials.duet import run_duet
-from pgdyno.run.trials.trial import abandon, run_trial
+from pgdyno.run.trials.runner import LOG, TrialRunner
 from pgdyno.statements import writes
-from pgdyno.stream.events import Noted, RunFinished, TrialFinished, TrialsPlanned
+from pgdyno.stream.events import Noted, RunFinished, TrialsPlanned
 from pgdyno.stream.stream import RunStream
 
 
-def run_experiment(plan: Plan, options: Options, stream: RunStream) -> Outcome:
+def run_experiment(plan: Plan, stream: RunStream) -> Outcome:
     """Run an experiment. The outcome has what happened, beside the run directory."""
-    return Session(plan, options, stream).run()
+    return Session(plan, stream).run()
 
 
 class Session:
     """One run; a subclass may choose its trials as it goes."""
 
-    def __init__(self, plan: Plan, options: Options, stream: RunStream) -> None:
+    def __init__(self, plan: Plan, stream: RunStream) -> None:
         self.plan = plan
         self.experiment = plan.experiment
         self.stream = stream
-        self.options = options
         self.units = plan.units
-        self.recorder = Recorder(plan, options, stream, varied=self.varied())
-        self.starter = TrialStarter(plan.prepared, self.recorder, stream)
+        self.recorder = Recorder(plan, stream, varied=self.varied())
+        self.runner = TrialRunner(plan.prepared, self.recorder, stream)
 
     def varied(self) -> dict[str, list[Any]]:
         """Return the values of the axes that vary."""
@@ -79,7 +75,7 @@ class Session:
         outcome = Outcome(EXIT_OK)
         try:
             admission.refuse_too_many_clients(self.plan)
-            with Servers(self.plan, self.options, self.stream) as servers:
+            with Servers(self.plan, self.stream) as servers:
                 try:
                     # Before anything is loaded: what the run itself makes says nothing of sizes that were left open.
                     servers.survey()
@@ -206,27 +202,14 @@ class Session:
 
     def _run_trial(self, servers: Servers, planned: Planned) -> TrialRecord:
         site = self._at(servers, planned.configuration)
-        t = self.starter.begin(site, planned)
-        record, raised = run_trial(t)
-        self.stream.emit(TrialFinished(record), trial=record.plan.number)
+        record, raised = self.runner.run(site, planned)
         self._raise(site, raised)
         return record
 
     def _run_duet(self, servers: Servers, first: Planned, second: Planned) -> None:
         one = self._at(servers, first.configuration, second.configuration)
         other = self._at(servers, second.configuration, first.configuration)
-        a = self.starter.begin(one, first)
-        try:
-            b = self.starter.begin(other, second)
-        except BaseException as e:
-            record = abandon(a, e)
-            self.stream.emit(TrialFinished(record), trial=record.plan.number)
-            raise
-        if one is other:
-            a.steps.share_server_with(b.steps)
-        records, raised = run_duet((a, b))
-        for record in records:
-            self.stream.emit(TrialFinished(record), trial=record.plan.number)
+        raised = self.runner.run_duet((one, other), (first, second))
         self._raise(one if one.died() else other, raised)
 
     def _raise(self, site: Site, raised: BaseException | None) -> None:

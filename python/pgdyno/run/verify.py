@@ -252,8 +252,7 @@ class Verification:
             return replace(own, reason=message("verify-budget"))
         experiment, is_duet = planned
         prepared = replace(self._prepared, experiment=experiment, text=_TEXT, shrunk=[], resumed=None)
-        options = Options(embedded=True)
-        outcome = run_experiment(plan_run(prepared, options), options, stream)
+        outcome = run_experiment(plan_run(prepared, Options(embedded=True)), stream)
         run = str(outcome.path or "")
         if outcome.exit_code in (EXIT_SIGINT, EXIT_SIGTERM):
             self.exit_code = outcome.exit_code

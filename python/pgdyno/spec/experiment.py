@@ -474,3 +474,8 @@ class Experiment(Strict):
     def all_datasets(self) -> dict[str, Dataset]:
         """The datasets by name; "dataset" where there is one."""
         return self.datasets or {"dataset": self.dataset or Dataset()}
+
+    def dataset_at(self, name: str, scale: int | None) -> Dataset:
+        """Return a dataset's definition, with the scale that an axis gives it; None: with its own."""
+        definition = self.all_datasets[name]
+        return definition if scale is None else definition.model_copy(update={"scale": scale})

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pgdyno._core import Histogram
+from pgdyno.model import PERCENTILES, Latency
 
 #: Histograms by tag.
 Latencies = Mapping[str, Histogram]
@@ -160,3 +161,9 @@ def decoded(data: str) -> Histogram:
         return Histogram.decode(base64.b64decode(data, validate=True))
     except Exception as e:
         raise ValueError(str(e)) from e
+
+
+def latency_of(h: Histogram) -> Latency:
+    """Return the figures of a histogram."""
+    p50, p95, p99, p999 = (h.percentile(p) for p in PERCENTILES)
+    return Latency(h.count, h.mean, h.stddev, h.max, p50, p95, p99, p999)

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from pgdyno.store import texts
-from pgdyno.store.rundir import TrialWriter, writing
+from pgdyno.store.rundir import TrialWriter
+from pgdyno.store.writing import writing
 from pgdyno.stream.events import (
     Body,
     CheckStarted,

@@ -22,9 +22,11 @@ from pgdyno.errors import UsageError, msg, reason
 from pgdyno.figures import FIGURES
 from pgdyno.message import Text
 from pgdyno.model import TrialRecord, spelled
-from pgdyno.store import hlog, manifest, reading, rundir, samples
+from pgdyno.samples import SAMPLES
+from pgdyno.store import hlog, layout, manifest, reading, samples, trials
 from pgdyno.store.manifest import FILE, Manifest
 from pgdyno.store.reading import RunData
+from pgdyno.store.writing import writing
 
 #: Statements that ask, and those that make something in memory to ask of. What lies in run directories is nobody's to
 #: change here: ATTACH and whatever could carry it (PREPARE, EXPLAIN ANALYZE) are refused, and COPY but into files that
@@ -70,7 +72,7 @@ def write(found: Rows, output: Path) -> None:
     # A struct may have no fields, which Parquet does not know.
     rows = [[json.dumps(v, default=str) if isinstance(v, dict) else v for v in row] for row in found.rows]
     columns = [list(c) for c in zip(*rows, strict=True)] if rows else [[] for _ in found.columns]
-    with rundir.writing(output):
+    with writing(output):
         if output.suffix == ".parquet":
             try:
                 pq.write_table(pa.table(dict(zip(found.columns, columns, strict=True))), output)
@@ -125,7 +127,7 @@ def run(text: str, runs: Path) -> Rows:
             if not wants_intervals:
                 continue
             known = _configuration(facts)
-            file = folder / "trials" / t.plan.folder / reading.INTERVALS
+            file = folder / "trials" / t.plan.folder / layout.INTERVALS
             if not file.exists():
                 # Under way, or killed: lines of text.
                 cut_off += [{**known, **asdict(r)} for r in data.series[t.plan.number]]
@@ -212,12 +214,7 @@ def _views(db: duckdb.DuckDBPyConnection, scratch: Path, searches: list[dict[str
 
 
 #: What is sampled beside trials, as tables are called.
-SAMPLED = (
-    "machine", "cores", "devices", "processes", "quota", "network", "counters", "snapshots", "standbys", "slots",
-    "progress", "locks", "sizes", "softirqs", "waits", "commands", "command_io", "wait_statements", "blockers",
-    "tables", "indexes", "io", "statements", "nested_statements", "functions", "canary", "wait_profile", "buffers",
-    "plans", "definitions",
-)  # fmt: skip
+SAMPLED = tuple(SAMPLES)
 
 
 def _sampled_names(text: str) -> list[str]:
@@ -228,7 +225,7 @@ def _sampled_names(text: str) -> list[str]:
 def _findings(folder: Path) -> list[dict[str, Any]]:
     """Return one row per finding that the run has recorded."""
     try:
-        found = json.loads(manifest.text_of(folder / reading.FINDINGS))
+        found = json.loads(manifest.text_of(folder / layout.FINDINGS))
         names = ("workload", "hot_set", "clients", "cause", "kind", "of", "confidence", "sentence", "remedy")
         return [
             {"run": folder.name, **{n: f[n] for n in names}, "cost": f["cost"]["mean"], "low": f["cost"]["low"],
@@ -260,7 +257,7 @@ def _damage(file: Path) -> Text | None:
     """Return why a Parquet file cannot be read, or None if it can."""
     try:
         pq.read_schema(file)
-    except reading.DAMAGED_PARQUET as e:
+    except trials.damaged_parquet() as e:
         return reason(e)
     return None
 
@@ -312,7 +309,7 @@ def _start(folder: Path, t: TrialRecord) -> int | None:
     """Nanoseconds since 1970: where the times of its intervals count from; of older files to the millisecond."""
     if t.start_ns:
         return t.start_ns
-    return hlog.start_of(folder / "trials" / t.plan.folder / reading.LOG)
+    return hlog.start_of(folder / "trials" / t.plan.folder / layout.LOG)
 
 
 def _configuration(facts: dict[str, Any]) -> dict[str, Any]:
@@ -340,7 +337,7 @@ def _intervals(
     if files:
         _table(db, scratch, "interval_files", files)
         there = {name for f in files for name in pq.read_schema(f["path"]).names}
-        added = "".join(f", {name}" for name in reading.ADDED if name in there)
+        added = "".join(f", {name}" for name in layout.ADDED if name in there)
         paths = ", ".join("'" + f["path"].replace("'", "''") + "'" for f in files)
         parts.append(
             f"""select f.* exclude (path), p.* exclude (filename{added}), f.trial_start_ns + p.start_ns as at_ns,

@@ -10,9 +10,9 @@ from typing import Any
 from pgdyno._core import Histogram
 from pgdyno.message import Name, Text
 from pgdyno.model import Event, IntervalRow, TrialRecord, event_kind
-from pgdyno.store import hlog, manifest, reading, samples, texts
+from pgdyno.store import hlog, manifest, samples, texts, trials
 from pgdyno.store.journal import JOURNAL, parsed
-from pgdyno.store.reading import LOG, TRIAL
+from pgdyno.store.layout import LOG, TRIAL
 from pgdyno.store.rundir import is_under_way
 from pgdyno.stream.events import (
     Body,
@@ -125,7 +125,7 @@ def _trial_body(f: dict[str, Any], trial: _Trial) -> Body | None:
         case "totals-read":
             return TotalsRead(f["source"], samples.read(trial.folder, f["source"]))
         case "trial-finished":
-            return TrialFinished(reading.read_record(trial.folder))
+            return TrialFinished(trials.read_record(trial.folder))
     return None
 
 
@@ -134,7 +134,7 @@ class _Trial:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.record: TrialRecord = reading.read_record(folder)
+        self.record: TrialRecord = trials.read_record(folder)
         self.start_ns = self.record.start_ns
         self._intervals: dict[tuple[int, int], IntervalRow] = {}
         self._log: hlog.Tail | None = None
@@ -143,7 +143,7 @@ class _Trial:
     def interval(self, start_ns: int, end_ns: int) -> IntervalRow | None:
         """Return a row of the time series."""
         if (start_ns, end_ns) not in self._intervals:
-            self._intervals = {(r.start_ns, r.end_ns): r for r in reading.read_intervals(self.folder)}
+            self._intervals = {(r.start_ns, r.end_ns): r for r in trials.read_intervals(self.folder)}
         return self._intervals.get((start_ns, end_ns))
 
     def histograms(self, start_ns: int) -> dict[str, Histogram]:
@@ -179,7 +179,7 @@ class _Trials:
 
     def plan(self, number: int) -> Any:
         """Return the plan of a trial that has begun."""
-        return reading.read_record(self.planned[number]).plan
+        return trials.read_record(self.planned[number]).plan
 
     def begin(self, number: int, folder: str) -> _Trial:
         """Return a trial that begins."""
@@ -210,9 +210,9 @@ def _from_files(folder: Path) -> Iterator[RunEvent]:
         yield event(TrialStarted(t.plan, statements), start, number)
         yield event(LoadStarted(start), start, number, "engine")
         bodies: list[tuple[int, int, Body]] = []
-        for row in reading.read_intervals(path):
+        for row in trials.read_intervals(path):
             bodies.append((row.end_ns, 0, IntervalClosed(t.plan, row, trial.histograms(row.start_ns))))
-        for e in reading.read_events(path):
+        for e in trials.read_events(path):
             bodies.append((e.at_ns, 1, _happened(e)))
         for name in samples.names(path):
             rows = samples.read(path, name)

@@ -6,21 +6,17 @@ a kill can leave. When a trial ends, its intervals become Parquet as well. Files
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import itertools
 import json
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from pgdyno import home
@@ -29,45 +25,14 @@ from pgdyno.errors import LocalError, RefusedError, msg
 from pgdyno.message import Text
 from pgdyno.model import Caveat, IntervalRow, TrialPlan, TrialSummary
 from pgdyno.store import hlog, manifest, texts
+from pgdyno.store.layout import EVENTS, INTERVALS, LINES, LOG, MERGED, TRIAL
 from pgdyno.store.manifest import FILE, SCHEMA, Manifest, explained
-from pgdyno.store.reading import EVENTS, INTERVALS, LINES, LOG, MERGED, TRIAL, TrialFile
 from pgdyno.store.samples import SampleWriter
+from pgdyno.store.trials import TrialFile
+from pgdyno.store.writing import now_text, replace_file, writing
 
 #: Locked by whoever writes in a run directory.
 _LOCK = ".lock"
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Convert errors of the operating system to errors that name a remedy."""
-    try:
-        yield
-    except OSError as e:
-        remedies = {errno.ENOSPC: "remedy-free-space", errno.ENOENT: "remedy-create-folder"}
-        remedy = msg(remedies.get(e.errno or 0, "remedy-check-permissions"))
-        raise LocalError(msg("error-cannot-write", path=path, value=e.strerror or e), remedy) from e
-
-
-def refuse_unwritable(path: Path) -> None:
-    """Raise LocalError if a file cannot be written there, before the work that it would hold."""
-    folder = path.parent
-    with writing(path):
-        folder.stat()
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not os.access(path if path.exists() else folder, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-
-def replace_file(path: Path, text: str) -> None:
-    """Write a file whole: after a kill the old one exists, or the new one."""
-    with writing(path):
-        home.replace_file(path, text)
-
-
-def now_text() -> str:
-    """Return the current time, RFC 3339 UTC."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def is_under_way(path: Path) -> bool:
@@ -271,6 +236,10 @@ class TrialWriter:
                 os.fsync(f.fileno())
                 f.close()
             if self._rows:
+                # Who loads data or opens a folder only needs no Parquet.
+                import pyarrow as pa
+                import pyarrow.parquet as pq
+
                 columns = {f.name: [getattr(r, f.name) for r in self._rows] for f in fields(IntervalRow)}
                 # Whoever reads the file by itself knows which trial it is of, and when.
                 columns["trial"] = [self.plan.number] * len(self._rows)

@@ -57,14 +57,14 @@ def summarize(
         merged.setdefault(tag, Histogram()).merge(h)
         if below is None:
             # The warm-up is at the beginning of the log: from here on the final percentiles are known.
-            below = _Below(kept, {tag: Latency.from_histogram(h) for tag, h in rest.items()}, summary)
+            below = _Below(kept, {tag: hlog.latency_of(h) for tag, h in rest.items()}, summary)
         below.add(start, tag, h)
 
     def latency(tag: str, before: Latency) -> Latency:
         found = merged.get(tag)
         if found is None or not found.count:
             return before
-        after = Latency.from_histogram(found) if head else before
+        after = hlog.latency_of(found) if head else before
         return after if below is None else below.bounded(tag, after, found)
 
     return Summarized(

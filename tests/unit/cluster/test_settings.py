@@ -14,7 +14,7 @@ from pgdyno import home
 from pgdyno.cluster import account, binaries, layout, network, scratch
 from pgdyno.cluster.settings import GIB, Setting, sized
 from pgdyno.errors import ClusterError
-from pgdyno.run.planning.datasets import auto_scale
+from pgdyno.load.planned import auto_scale
 
 
 def test_settings_follow_the_machine() -> None:

@@ -8,7 +8,7 @@ import pytest
 from pgdyno.cli.requests import LoadRequest
 from pgdyno.errors import UsageError
 from pgdyno.load.dataset import _SIZED, KINDS, Dataset, kind_named
-from pgdyno.run.planning.datasets import plan_dataset
+from pgdyno.load.planned import plan_dataset
 from pgdyno.spec import datasets as spec
 
 OPTIONS = [f for f in fields(Dataset) if f.init and f.name not in _SIZED]

@@ -13,7 +13,7 @@ from pgdyno import i18n
 from pgdyno.diagnosis.finding import Confidence, Finding, Kind
 from pgdyno.judge import history
 from pgdyno.load.dataset import Dataset
-from pgdyno.load.result import Loaded
+from pgdyno.load.result import Loaded, Progress
 from pgdyno.message import Message, Name, listed, message
 from pgdyno.plot.model import Bar, Line, Piece, Rule, Span, Square
 from pgdyno.report import charts, findings, history_page, html, lead, load_page, view
@@ -223,8 +223,8 @@ def test_the_page_of_a_load(lang: str) -> None:
     """Its tiles, the speed over time with the phases behind it, phases and tables."""
     dataset = Dataset("tpcb", 2)
     done = Loaded("copy", dataset.rows, 30_000_000, 30_000_000, connections=2, phases_s={"generate": 2.0, "check": 1.0})
-    steps = [load_page.Progress(n / 4, "generate", n * 3_750_000) for n in range(9)]
-    progress = [*steps, load_page.Progress(2.1, "vacuum", 0), load_page.Progress(3.0, "vacuum", 0)]
+    steps = [Progress(n / 4, "generate", n * 3_750_000) for n in range(9)]
+    progress = [*steps, Progress(2.1, "vacuum", 0), Progress(3.0, "vacuum", 0)]
     page = load_page.written(dataset, done, 30e6, progress, Name("host=db1"), lang)
     shown = tiles(page)
     assert shown[0][2] == "15 MB/s" and "30 MB/s" in shown[0][3] and "200,022" in shown[3][2]

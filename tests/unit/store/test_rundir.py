@@ -21,8 +21,9 @@ from pgdyno.message import Message, Name, listed, message
 from pgdyno.model import Caveat, EventKind, IntervalRow, Latency, StatementLatency, TrialPlan, TrialSummary
 from pgdyno.report import html, markdown, view
 from pgdyno.results.analysis import RunAnalysis
-from pgdyno.store import hlog, query, reading, rundir, texts
+from pgdyno.store import hlog, layout, query, reading, rundir, texts
 from pgdyno.store.manifest import LoadedDataset
+from pgdyno.store.writing import now_text, replace_file
 
 from tests.support import reports, synthetic
 from tests.support.cli import pgdyno
@@ -128,10 +129,10 @@ def test_what_is_no_run_directory_is_told(tmp_path: Path) -> None:
 
 
 def test_replacing_a_file_leaves_no_half_of_it(tmp_path: Path) -> None:
-    rundir.replace_file(tmp_path / "f", "one")
-    rundir.replace_file(tmp_path / "f", "two")
+    replace_file(tmp_path / "f", "one")
+    replace_file(tmp_path / "f", "two")
     assert (tmp_path / "f").read_text() == "two" and [p.name for p in tmp_path.iterdir()] == ["f"]
-    assert json.dumps(rundir.now_text())
+    assert json.dumps(now_text())
 
 
 def test_no_file_is_written_through_a_link(tmp_path: Path) -> None:
@@ -406,8 +407,8 @@ def test_histograms_that_are_missing_are_counted(tmp_path: Path) -> None:
     for name, cut in (("gone", 0), ("short", 6)):
         run = made(tmp_path, name=name)
         folder = sorted((run / "trials").iterdir())[0]
-        (folder / reading.MERGED).unlink()
-        log = folder / reading.LOG
+        (folder / layout.MERGED).unlink()
+        log = folder / layout.LOG
         lines = log.read_text().splitlines(keepends=True)
         log.write_text("".join(x if n < len(lines) - cut else x[:40] + "\n" for n, x in enumerate(lines)))
         if not cut:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pgdyno._core import Histogram
 from pgdyno.analysis.quantiles import mean_half_width, mean_half_width_over, quantile_band
 from pgdyno.analysis.spread import student_975
-from pgdyno.model import Latency, StatementLatency, TrialSummary
+from pgdyno.model import StatementLatency, TrialSummary
 from pgdyno.store import hlog
 from pgdyno.store.summary import summarize
 from scipy import stats
@@ -85,8 +85,8 @@ def summary_of(latency: Histogram, statement: Histogram) -> TrialSummary:
     """A finished trial's."""
     return TrialSummary(
         tps=1, qps=1, elapsed_s=1, scheduled=1, committed=1, failed={}, skipped=0, unknown=0, unfinished=0, lost=0,
-        reconnects=0, client_cpu_share=0, connect_s=0, latency=Latency.from_histogram(latency),
-        statements=[StatementLatency("s.sql", 1, "SELECT 1", Latency.from_histogram(statement))],
+        reconnects=0, client_cpu_share=0, connect_s=0, latency=hlog.latency_of(latency),
+        statements=[StatementLatency("s.sql", 1, "SELECT 1", hlog.latency_of(statement))],
     )  # fmt: skip
 
 

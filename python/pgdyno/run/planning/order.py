@@ -10,8 +10,8 @@ from pathlib import Path
 from pgdyno.analysis.duet import FEWEST
 from pgdyno.collect import host
 from pgdyno.errors import SpecError
+from pgdyno.load.planned import plan_dataset
 from pgdyno.run.planning import matrix
-from pgdyno.run.planning.datasets import definition_of, plan_dataset
 from pgdyno.run.planning.matrix import Configuration
 from pgdyno.run.planning.options import Options
 from pgdyno.run.planning.turns import slice_of
@@ -92,5 +92,5 @@ def _fit(experiment: Experiment, every: Sequence[Configuration]) -> bool:
     # Private servers without folders of their own.
     folder = Path(tempfile.gettempdir())
     places = dict.fromkeys(c.place for c in every)
-    sizes = [plan_dataset(definition_of(experiment, p), folder=folder).total_bytes for p in places]
+    sizes = [plan_dataset(experiment.dataset_at(p.dataset, p.scale), folder=folder).total_bytes for p in places]
     return 2 * max(sizes) <= _PART * host.memory_bytes()

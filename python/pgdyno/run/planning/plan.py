@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from pgdyno.model import TrialPlan
-from pgdyno.run.planning import matrix, order
+from pgdyno.run.planning import matrix, order, resume
 from pgdyno.run.planning.matrix import Configuration
 from pgdyno.run.planning.options import Options
 from pgdyno.run.planning.prepared import Prepared
@@ -38,6 +38,8 @@ class Plan:
 
     #: With the order of the trials, which the file may leave open.
     prepared: Prepared
+    #: Of a run that is continued, those it began with.
+    options: Options
     #: In the order of the file, each once.
     configurations: list[Configuration]
     units: list[Unit]
@@ -76,8 +78,10 @@ class Plan:
 def plan_run(prepared: Prepared, options: Options) -> Plan:
     """Return the plan of an experiment: decide the order of its trials if the file leaves it open.
 
-    Raise SpecError if a duet lacks its two sides.
+    Raise SpecError if a duet lacks its two sides. Raise UsageError if a run cannot be continued with these options.
     """
+    if prepared.resumed is not None:
+        options = resume.servers(prepared.resumed, options)
     every = matrix.configurations(prepared.experiment, prepared.cores)
     longer_s = order.longer_duration(prepared.experiment, every, options)
     experiment = order.with_order(prepared.experiment, every, options)
@@ -88,7 +92,8 @@ def plan_run(prepared: Prepared, options: Options) -> Plan:
         # It keeps the order with which it began.
         one_database = manifest.read(prepared.resumed).batched
     batched = is_batched(experiment, every, one_database=one_database)
-    return Plan(replace(prepared, experiment=experiment), every, units(experiment, every, batched), batched, longer_s)
+    trials = units(experiment, every, batched)
+    return Plan(replace(prepared, experiment=experiment), options, every, trials, batched, longer_s)
 
 
 def units(experiment: Experiment, every: Sequence[Configuration], batched: bool) -> list[Unit]:

@@ -15,8 +15,8 @@ from pgdyno.errors import ReasonError, SpecError, UsageError, msg
 from pgdyno.load.dataset import KINDS, Dataset
 from pgdyno.load.own import touched
 from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.load.planned import AnyDataset
 from pgdyno.run.planning import replay
-from pgdyno.run.planning.datasets import AnyDataset
 from pgdyno.run.planning.dialects import dialects_of
 from pgdyno.run.planning.workloads import compiled, listing
 from pgdyno.spec import load as specs

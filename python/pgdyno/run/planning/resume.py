@@ -9,7 +9,7 @@ from typing import Any
 from pgdyno.errors import LocalError, RefusedError, UsageError, msg
 from pgdyno.model import TrialPlan
 from pgdyno.run.planning.options import Options
-from pgdyno.store import manifest, reading
+from pgdyno.store import manifest, trials
 from pgdyno.store.manifest import Place
 
 
@@ -17,7 +17,7 @@ def finished(path: Path | None) -> list[TrialPlan]:
     """Return the finished trials, which need not be repeated."""
     if path is None:
         return []
-    return [t.plan for t in reading.read_records(path) if t.state == "finished"]
+    return [t.plan for t in trials.read_records(path) if t.state == "finished"]
 
 
 def complete() -> LocalError:

@@ -1,4 +1,4 @@
-"""Data of a run that exist: whether they are the dataset, and how trials begin alike."""
+"""Data that a server has: whether they are the dataset of a run, and how they are made as at the beginning."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pgdyno.load.find import Connection
 from pgdyno.load.own import dataset as own
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.files import SqlFile
-from pgdyno.run.planning.datasets import AnyDataset
+from pgdyno.load.planned import AnyDataset
 from pgdyno.search_path import user_path
 
 

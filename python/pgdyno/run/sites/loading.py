@@ -21,12 +21,12 @@ from pgdyno.load import functions, loader, mysql
 from pgdyno.load.dataset import Dataset
 from pgdyno.load.own import dataset as own
 from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.load.planned import AnyDataset
 from pgdyno.load.result import Loaded
 from pgdyno.message import Name, message
 from pgdyno.mysql.session import LONG_S, Session
 from pgdyno.mysql.target import MySqlTarget
 from pgdyno.replication.private import ReplicatedServer
-from pgdyno.run.planning.datasets import AnyDataset
 from pgdyno.run.planning.options import Options
 from pgdyno.run.sites import dataset
 from pgdyno.run.sites.phases import PhasesOnDevices

@@ -26,6 +26,7 @@ from pgdyno.cluster.settings import OURS, Setting, counting_statements, sized
 from pgdyno.collect import host
 from pgdyno.errors import LocalError, PgdynoError, RefusedError, SpecError, msg
 from pgdyno.format import one_line
+from pgdyno.load.planned import AnyDataset
 from pgdyno.message import Name, Text, message
 from pgdyno.model import spelled
 from pgdyno.mysql import server as mariadb
@@ -33,7 +34,6 @@ from pgdyno.mysql import settings as mysql_settings
 from pgdyno.mysql.server import PrivateMariaDb
 from pgdyno.mysql.settings import PROMISES, equal_promises
 from pgdyno.replication.private import ReplicatedServer
-from pgdyno.run.planning.datasets import AnyDataset
 from pgdyno.run.planning.matrix import Configuration, Pairs, Place
 from pgdyno.run.planning.options import Options
 from pgdyno.spec import experiment as spec

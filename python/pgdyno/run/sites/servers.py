@@ -21,7 +21,6 @@ from pgdyno.mysql.session import MySqlClaim
 from pgdyno.mysql.target import MySqlTarget
 from pgdyno.replication.private import ReplicatedServer
 from pgdyno.run.planning.matrix import Configuration, Place
-from pgdyno.run.planning.options import Options
 from pgdyno.run.planning.plan import Plan
 from pgdyno.run.sites.addresses import Addresses
 from pgdyno.run.sites.contradictions import Wish, refuse_contradictions
@@ -36,9 +35,9 @@ from pgdyno.stream.stream import RunStream
 class Servers:
     """Use as a context manager: at its end every private server is stopped, and its data are gone unless kept."""
 
-    def __init__(self, plan: Plan, options: Options, stream: RunStream) -> None:
+    def __init__(self, plan: Plan, stream: RunStream) -> None:
         self.experiment = experiment = plan.experiment
-        self.options = options
+        self.options = options = plan.options
         self.stream = stream
         self._plan = plan
         self._sites: dict[Place, Site] = {}

@@ -12,9 +12,9 @@ from pgdyno.engine import Sample
 from pgdyno.load.claim import Claim
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.own.touched import Touched
+from pgdyno.load.planned import AnyDataset
 from pgdyno.message import Text, message
 from pgdyno.mysql.session import MySqlClaim
-from pgdyno.run.planning.datasets import AnyDataset
 from pgdyno.run.planning.matrix import Place
 
 

@@ -19,9 +19,9 @@ from pgdyno.errors import RefusedError, msg
 from pgdyno.load import find, mysql
 from pgdyno.load.dataset import KINDS
 from pgdyno.load.own.dataset import OwnDataset
+from pgdyno.load.planned import AnyDataset, plan_dataset
 from pgdyno.message import Name, Text
 from pgdyno.mysql.target import MySqlTarget
-from pgdyno.run.planning.datasets import AnyDataset, definition_of, plan_dataset
 from pgdyno.run.planning.matrix import Configuration, Place
 from pgdyno.run.planning.options import Options
 from pgdyno.run.sites import dataset
@@ -76,7 +76,8 @@ class DatasetSizes:
             if isinstance(target, MySqlTarget):
                 _look(target, self.dataset_of(place, folder=None), replace=self.options.replace)
             elif target is None and self.experiment.all_targets[place.target].product == "mariadb":
-                wanted = plan_dataset(definition_of(self.experiment, place), folder=Path(tempfile.gettempdir()))
+                definition = self.experiment.dataset_at(place.dataset, place.scale)
+                wanted = plan_dataset(definition, folder=Path(tempfile.gettempdir()))
                 _refuse_misfit(Name(f"targets.{place.target}"), wanted)
             elif target is not None:
                 options = self.options
@@ -96,7 +97,7 @@ class DatasetSizes:
         key = (place.dataset, place.scale)
         if key in self._chosen:
             return self._chosen[key]
-        definition = definition_of(self.experiment, place)
+        definition = self.experiment.dataset_at(place.dataset, place.scale)
         planned = plan_dataset(definition, folder=folder)
         sizes = self._found.get(place.dataset, {}) if definition.left_open or definition.adopt else {}
         if len(set(sizes.values())) > 1:

@@ -15,8 +15,8 @@ from pgdyno.load import find
 from pgdyno.load.dataset import Dataset
 from pgdyno.message import Name, message
 from pgdyno.model import Caveat, EventKind
-from pgdyno.store.reading import CHECKS
-from pgdyno.store.rundir import replace_file
+from pgdyno.store.layout import CHECKS
+from pgdyno.store.writing import replace_file
 from pgdyno.stream.events import CheckStarted, DatasetDone, Happened
 from pgdyno.stream.stream import RunStream, TrialStream
 from pgdyno.tpcc.conditions import CONSISTENCY, Condition, checked

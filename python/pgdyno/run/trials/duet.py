@@ -32,7 +32,7 @@ from pgdyno.run.trials.trial import (
     until_steady,
 )
 from pgdyno.run.trials.workers import workers_for_clients
-from pgdyno.store.rundir import now_text
+from pgdyno.store.writing import now_text
 from pgdyno.stream.events import Happened, IntervalClosed, LoadStarted
 from pgdyno.units import Quantity
 

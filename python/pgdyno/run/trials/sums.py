@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pgdyno import _core
-from pgdyno.model import IntervalRow, Latency, ScriptLatency, StatementLatency, TrialSummary
+from pgdyno.model import IntervalRow, ScriptLatency, StatementLatency, TrialSummary
 from pgdyno.store import hlog
 
 
@@ -150,13 +150,13 @@ def add_up(phases: Phases, result: _core.RunResult) -> Sums | None:
         driver=result.driver,
         violations=total("violations"),
         connect_s=result.connect_ns / 1e9,
-        latency=Latency.from_histogram(latency),
+        latency=hlog.latency_of(latency),
         statements=[
             StatementLatency(
                 names[c.script],
                 c.line,
                 c.sql,
-                Latency.from_histogram(h),
+                hlog.latency_of(h),
                 titles[n],
                 empty[n],
                 may_find_nothing[n],
@@ -164,7 +164,7 @@ def add_up(phases: Phases, result: _core.RunResult) -> Sums | None:
             )
             for n, c, h in zip(sql, (phases.commands[n] for n in sql), statements, strict=True)
         ],
-        scripts=[ScriptLatency(names[phases.first + n], Latency.from_histogram(h)) for n, h in enumerate(scripts)]
+        scripts=[ScriptLatency(names[phases.first + n], hlog.latency_of(h)) for n, h in enumerate(scripts)]
         if len(scripts) > 1
         else [],
     )

@@ -33,9 +33,10 @@ from pgdyno.run.trials.through import Through, is_limit, through
 from pgdyno.run.trials.until_steady import LongEnoughError, UntilSteady
 from pgdyno.run.trials.workers import workers_for_clients
 from pgdyno.spec.experiment import Run, Tpcc
-from pgdyno.store.reading import LOG
-from pgdyno.store.rundir import TrialWriter, now_text
+from pgdyno.store.layout import LOG
+from pgdyno.store.rundir import TrialWriter
 from pgdyno.store.summary import summarize
+from pgdyno.store.writing import now_text
 from pgdyno.stream.events import Happened, IntervalClosed, LoadStarted, Noted, WarmupInterval
 from pgdyno.stream.stream import TrialStream
 from pgdyno.units import Quantity

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pgdyno.cli import shrink
 from pgdyno.cli.overrides import Overrides
 from pgdyno.cluster import limits
 from pgdyno.errors import PgdynoError, SpecError, UsageError
 from pgdyno.load.dataset import Dataset
-from pgdyno.run.planning import matrix, resume, shrink
+from pgdyno.run.planning import matrix, resume
 from pgdyno.run.planning.options import Options
 from pgdyno.run.planning.prepared import prepare
 from pgdyno.run.sites.servers import Servers
@@ -22,7 +23,7 @@ from pgdyno.run.sites.sizes import DatasetSizes
 from pgdyno.spec import load
 from pgdyno.spec.experiment import Experiment
 from pgdyno.spec.values import size_bytes
-from pgdyno.store import manifest, reading, rundir
+from pgdyno.store import manifest, rundir, trials
 from pgdyno.store.manifest import Change
 from pgdyno.stream.stream import RunStream
 
@@ -170,7 +171,7 @@ def test_everything_shrinks_to_something_valid(k: float) -> None:
 def test_an_instance_that_does_not_fit_is_refused() -> None:
     e = parsed('[targets.huge]\ncpus = 4096\nmemory = "999TB"')
     plan = plans.plan_of(e)
-    with Servers(plan, Options(), RunStream()) as servers, pytest.raises(PgdynoError, match="smaller"):
+    with Servers(plan, RunStream()) as servers, pytest.raises(PgdynoError, match="smaller"):
         servers.reach(plan.configurations[0])
 
 
@@ -198,7 +199,7 @@ def test_the_command_line_is_validated_once_and_the_plan_made_once(monkeypatch: 
     validated.clear()
     changed, _ = Overrides(run={"duration_s": 3.0}, shrink=2.0, varied=("jit=on,off",)).apply(e)
     plan = plans.plan_of(changed, Options(embedded=True))
-    with Servers(plan, Options(embedded=True), RunStream()):
+    with Servers(plan, RunStream()):
         pass
     assert (len(validated), len(computed)) == (1, 1)
     assert plan.most_clients == max(c.clients for c in plan.configurations)
@@ -229,7 +230,7 @@ def test_a_run_is_continued_where_it_stopped(tmp_path: Path) -> None:
     assert resume.finished(run) == [t.plan for t in every[:2]]
     again = rundir.RunDirectory.resume(run).begin_trial(every[2].plan, {})
     assert again.folder.exists() and (run / "broken" / f"{every[2].plan.folder}.1" / "trial.json").exists()
-    assert [t.state for t in reading.read_records(run)] == ["finished", "finished", "interrupted"]
+    assert [t.state for t in trials.read_records(run)] == ["finished", "finished", "interrupted"]
 
 
 def test_what_cannot_be_continued_is_said(tmp_path: Path) -> None:
@@ -308,7 +309,7 @@ def test_what_cannot_go_with_a_server_is_said_before_anything_is_touched(
 ) -> None:
     e = parsed(more)
     with pytest.raises(SpecError, match=re.escape(words)):
-        Servers(plans.plan_of(e, options), options, RunStream())
+        Servers(plans.plan_of(e, options), RunStream())
 
 
 def test_groups_of_a_pgdyno_that_lives_are_not_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -354,7 +355,7 @@ def test_asking_a_size_starts_no_server(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(DatasetSizes, "_sizes_there", lambda self, name: asked.append(name) or {})
     (tmp_path / "mine").mkdir()
     e = parsed(f'[targets.a]\ncluster = "{tmp_path}/mine"')
-    servers = Servers(plans.plan_of(e), Options(), RunStream())
+    servers = Servers(plans.plan_of(e, Options()), RunStream())
     place = plans.configurations(e)[0].place
     assert servers.sizes.dataset_of(place, folder=None).size > 0 and asked == []
     servers.survey()

@@ -17,12 +17,12 @@ from pgdyno.analysis.compare import Verdict
 from pgdyno.errors import SpecError
 from pgdyno.judge.axes import along_axes
 from pgdyno.judge.groups import groups_of
-from pgdyno.model import IntervalRow, Latency, TrialSummary
+from pgdyno.model import IntervalRow, TrialSummary
 from pgdyno.results.analysis import RunAnalysis
 from pgdyno.run.planning.options import Options
 from pgdyno.run.trials.steadiness import backlog_of, without_warmup
 from pgdyno.spec.experiment import Experiment
-from pgdyno.store import reading
+from pgdyno.store import hlog, reading
 
 from tests.support import plans, synthetic
 from tests.support.synthetic import row
@@ -155,7 +155,7 @@ def test_a_figure_and_its_interval_are_of_one_estimator(tmp_path: Path) -> None:
         together = Histogram()
         for h in parts:
             together.merge(h)
-        latency = reading.with_half_widths(Latency.from_histogram(together), together, parts)
+        latency = reading.with_half_widths(hlog.latency_of(together), together, parts)
         for name, field, value in (("mean", "mean_ns", latency.mean_ns), ("p99", "p99_ns", float(latency.p99_ns))):
             half = latency.half_widths.get(field)
             if half is not None:

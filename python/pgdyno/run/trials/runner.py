@@ -1,4 +1,4 @@
-"""Beginning of a trial: its server is prepared, its folder is open, and its sources are about to be collected."""
+"""Trials of a run, one by one or as duets: prepared on their servers, run, and reported to the stream."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pgdyno.dbms import Database
 from pgdyno.errors import ClusterError, msg
 from pgdyno.message import listed
-from pgdyno.model import Caveat, EventKind
+from pgdyno.model import Caveat, EventKind, TrialRecord
 from pgdyno.mysql.session import read_only
 from pgdyno.mysql.target import MySqlTarget
 from pgdyno.replication.private import ReplicatedServer
@@ -19,9 +19,10 @@ from pgdyno.run.recorder import Recorder
 from pgdyno.run.sites.site import Site
 from pgdyno.run.trials.between import BetweenTrials
 from pgdyno.run.trials.collecting import Collecting, samples_of
+from pgdyno.run.trials.duet import run_duet
 from pgdyno.run.trials.standbys import BesideStandbys, Reads
 from pgdyno.run.trials.steps import TrialSteps
-from pgdyno.run.trials.trial import PreparedTrial, TrialContext, abandon
+from pgdyno.run.trials.trial import PreparedTrial, TrialContext, abandon, run_trial
 from pgdyno.spec.load import standby_reads_of
 from pgdyno.stream.events import Happened, TrialFinished, TrialStarted
 from pgdyno.stream.stream import RunStream, TrialStream
@@ -30,8 +31,8 @@ from pgdyno.stream.stream import RunStream, TrialStream
 LOG = msg("remedy-server-log")
 
 
-class TrialStarter:
-    """Starter of a run's trials."""
+class TrialRunner:
+    """Runner of a run's trials."""
 
     def __init__(self, prepared: Prepared, recorder: Recorder, stream: RunStream) -> None:
         self.prepared = prepared
@@ -40,7 +41,31 @@ class TrialStarter:
         self.stream = stream
         self._between = BetweenTrials(prepared.experiment.run, stream)
 
-    def begin(self, site: Site, planned: Planned) -> PreparedTrial:
+    def run(self, site: Site, planned: Planned) -> tuple[TrialRecord, BaseException | None]:
+        """Run a trial on a server that runs; return its record, and the error that ended it early."""
+        record, raised = run_trial(self._prepare(site, planned))
+        self._finish(record)
+        return record, raised
+
+    def run_duet(self, sites: tuple[Site, Site], planned: tuple[Planned, Planned]) -> BaseException | None:
+        """Run the two trials of a duet in turns; return the error that ended them early."""
+        a = self._prepare(sites[0], planned[0])
+        try:
+            b = self._prepare(sites[1], planned[1])
+        except BaseException as e:
+            self._finish(abandon(a, e))
+            raise
+        if sites[0] is sites[1]:
+            a.steps.share_server_with(b.steps)
+        records, raised = run_duet((a, b))
+        for record in records:
+            self._finish(record)
+        return raised
+
+    def _finish(self, record: TrialRecord) -> None:
+        self.stream.emit(TrialFinished(record), trial=record.plan.number)
+
+    def _prepare(self, site: Site, planned: Planned) -> PreparedTrial:
         """Prepare a trial whose server runs: restore the data, open its folder, start what is collected beside it."""
         run, trial, configuration = self.experiment.run, planned.plan, planned.configuration
         own: dict[str, Any] = {"protocol": configuration.protocol, "rate": configuration.rate}
@@ -111,8 +136,7 @@ class TrialStarter:
         try:
             steps.before_load()
         except BaseException as e:
-            record = abandon(prepared, e)
-            self.stream.emit(TrialFinished(record), trial=record.plan.number)
+            self._finish(abandon(prepared, e))
             raise
         return prepared
 

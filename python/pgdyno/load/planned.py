@@ -1,4 +1,4 @@
-"""Datasets of an experiment: as it defines them, or as they fit the machine."""
+"""Planned datasets: as an experiment defines them, or as they fit the machine."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from pathlib import Path
 from pgdyno.collect import host
 from pgdyno.load.dataset import KINDS, Dataset, kind_named
 from pgdyno.load.own.dataset import OwnDataset
-from pgdyno.run.planning.matrix import Place
 from pgdyno.spec import datasets as spec
-from pgdyno.spec.experiment import Experiment
 
 #: Rows of pgbench_accounts, about, that load within seconds; in units of tpcb's scale.
 _SCALE_PER_CORE, _MOST_SCALE, _MOST_REMOTE_SCALE = 25, 100, 50
@@ -41,9 +39,3 @@ def plan_dataset(definition: spec.Dataset, *, folder: Path | None) -> AnyDataset
     scale = auto_scale(host.cores(), host.memory_bytes(), free)
     scale = min(_MOST_REMOTE_SCALE, scale) if folder is None else scale
     return kind_named(definition.kind).plan(definition, scale * KINDS["tpcb"].unit_bytes)
-
-
-def definition_of(experiment: Experiment, place: Place) -> spec.Dataset:
-    """Return the definition of a place's dataset, with the scale that the place has as an axis."""
-    definition = experiment.all_datasets[place.dataset]
-    return definition if place.scale is None else definition.model_copy(update={"scale": place.scale})
