@@ -29,16 +29,22 @@ def read(text: str, *, named: str) -> dict[str, Any]:
     if is_url and scheme.isalnum() and scheme.lower() not in ("postgres", "postgresql"):
         raise UsageError(msg("error-unknown-scheme", named=named, scheme=scheme), msg("remedy-known-schemes"))
     try:
-        return dict(libpq.parse(text))
+        found = dict(libpq.parse(text))
     except libpq.LibpqError as e:
         raise UsageError(
-            msg("error-not-connection-string", named=named, without_quoted=_without_quoted(str(e))),
+            msg("error-not-connection-string", named=named, without_quoted=_reason(text, str(e))),
             msg("remedy-write-libpq-reads-host-db1"),
         ) from e
+    for port in str(found.get("port") or "").split(","):
+        # The password of a URL that is written without %-codes may stand in its place.
+        if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            shown = "…" if is_url else port
+            raise UsageError(msg("error-no-port", named=named, port=shown), msg("remedy-write-libpq-reads-host-db1"))
+    return found
 
 
-def _without_quoted(message: str) -> str:
-    """Return libpq's message without the words that it quotes: they may be of a password.
+def _reason(text: str, message: str) -> str:
+    """Return libpq's message about a connection string; without the words that it quotes if one may be of a password.
 
     Of an unknown option, name the known one that comes nearest.
     """
@@ -47,8 +53,10 @@ def _without_quoted(message: str) -> str:
 
     quoted = re.findall(r'"([^"]*)"', message)
     near = get_close_matches(quoted[0], _OPTIONS, 1, 0.7) if len(quoted) == 1 else []
-    hidden = re.sub(r'"[^"]*"', '"…"', " ".join(message.split()))
-    return f'{hidden} (did you mean "{near[0]}"?)' if near else hidden
+    shown = " ".join(message.split())
+    if "://" in text or looks_secret(text):
+        shown = re.sub(r'"([^"]*)"', lambda m: m[0] if m[1] == "=" else '"…"', shown)
+    return f'{shown} (did you mean "{near[0]}"?)' if near else shown
 
 
 def holds_secret(text: str) -> bool:

@@ -214,7 +214,7 @@ def experiment(tmp_path: Path, script: str) -> Path:
     ("script", "words"),
     [
         ("SELECT 1;\n\\set x 1 +\n", ("mine.sql:2:11", "an expression was expected here", "^")),
-        ("SELECT :nowhere;\n", ('mine.sql:1:8: undefined variable "nowhere"', "-D nowhere=VALUE")),
+        ("SELECT :nowhere;\n", ('mine.sql:1:8: undefined variable "nowhere"', "--set nowhere=VALUE")),
         ("\\frobnicate\n", ("mine.sql:1:1: invalid command",)),
     ],
 )

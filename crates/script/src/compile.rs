@@ -201,7 +201,7 @@ impl<'s> Compiler<'s> {
     fn slot(&mut self, name: &str, offset: usize) -> Result<Slot, Fault> {
         if self.options.strict && !self.symbols.is_defined(name) {
             return Err(Fault::new(offset, format!("undefined variable \"{name}\"")).hint(format!(
-                "Define it with \\set or -D {name}=VALUE. Known here: {}.",
+                "Define it with \\set or --set {name}=VALUE. Known here: {}.",
                 self.symbols.defined().join(", ")
             )));
         }

@@ -306,7 +306,9 @@ impl<'a> Parser<'a> {
                 if self.take_op(")") {
                     break;
                 }
-                self.expect_op(",")?;
+                if !self.take_op(",") {
+                    return Err(self.unexpected("\",\" or \")\" was expected here"));
+                }
             }
         }
         let closing = self.tokens[self.next - 1].offset;

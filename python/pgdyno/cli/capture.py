@@ -41,6 +41,10 @@ def main(
         raise UsageError(msg("error-replay-needs-log"), msg("remedy-add-log-file-or-leave"))
     if replay and times != 1:
         raise UsageError(msg("error-replay-runs-log-at-own"), msg("remedy-leave-one-them-out"))
+    for path in log:
+        # Before the server is asked.
+        if not path.exists():
+            raise UsageError(msg("error-no-file", path=path))
     target = targets.resolve(conninfo or "")
     try:
         found, source = _captured(target, log, seconds, top, read_only, with_values, replay)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -106,17 +106,23 @@ HotSet = Annotated[
 _UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 
 
-def seconds(text: str | float) -> float:
-    """Return a time in seconds: 60, 90s, 10m; a default is one already. Raise UsageError."""
-    if not isinstance(text, str):
-        return text
-    match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?([a-z]*)", text.strip())
-    if match is None or match[2] not in _UNITS:
-        raise UsageError(msg("usage-no-time", text=text), msg("remedy-time"))
-    found = float(match[1]) * _UNITS[match[2]]
-    if found < _SHORTEST_S:
-        raise UsageError(msg("usage-time-short", text=text, least=Quantity(_SHORTEST_S, "duration")))
-    return found
+def seconds(option: str) -> Callable[[str | float], float]:
+    """Return the reader of an option that takes a time: 60, 90s, 10m. It raises UsageError."""
+
+    def read(text: str | float) -> float:
+        # A default is a number already.
+        if not isinstance(text, str):
+            return text
+        match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?([a-z]*)", text.strip())
+        if match is None or match[2] not in _UNITS:
+            raise UsageError(msg("usage-no-time", option=option, text=text), msg("remedy-time"))
+        found = float(match[1]) * _UNITS[match[2]]
+        if found < _SHORTEST_S:
+            least = Quantity(_SHORTEST_S, "duration")
+            raise UsageError(msg("usage-time-short", option=option, text=text, least=least))
+        return found
+
+    return read
 
 
 #: No trial is shorter.
@@ -125,7 +131,7 @@ Duration = Annotated[
     float | None,
     typer.Option(
         help="Measured time of each trial: seconds, or 90s, 10m, 1h. Default: from the experiment.",
-        parser=seconds,
+        parser=seconds("--duration"),
         metavar="SECONDS",
         rich_help_panel=MEASURING,
     ),
@@ -161,7 +167,7 @@ LongestTrial = Annotated[
     typer.Option(
         "--at-most",
         help="Longest trial with --until-steady: seconds, or 90s, 10m, 1h. Default: 30m.",
-        parser=seconds,
+        parser=seconds("--at-most"),
         metavar="SECONDS",
         rich_help_panel=MEASURING,
     ),

@@ -12,7 +12,7 @@ from typing import Any
 from rich import box
 
 from pgdyno import i18n
-from pgdyno.cli import console
+from pgdyno.cli import console, thresholds
 from pgdyno.cli.options import language
 from pgdyno.cli.overrides import run_overrides, say_what_is_too_short
 from pgdyno.cli.requests import RunRequest
@@ -44,6 +44,9 @@ _COPY_RATE = 150e6
 def main(request: RunRequest) -> int:
     """Show the plan of an experiment and return the exit code."""
     servers, lang = request.server.options(), language(request.output.lang)
+    for text in request.fail_if or []:
+        # A mistake in it is one of `run`, too.
+        thresholds.threshold(text)
     prepared = prepare(request.experiment, run_overrides(request).apply, request.runs, servers.target)
     plan = plan_run(prepared, servers)
     say_what_is_too_short(plan)

@@ -181,7 +181,7 @@ def explain(
     budget: Annotated[
         float | None,
         typer.Option(
-            parser=options.seconds,
+            parser=options.seconds("--budget"),
             help="Time for all measurements (--verify), e.g. 90s, 20m, 1h. Default: 10m.",
             metavar="DURATION",
             rich_help_panel=options.MEASURING,
@@ -219,10 +219,11 @@ def explain(
         raise typer.Exit(
             verified(VerifyRequest(run, workload, clients, top, budget, copy, runs, language, json_output))
         )
-    if (top, budget, copy, runs) != (None,) * 4:
+    named = {"--top": top, "--budget": budget, "--copy": copy, "--runs": runs}
+    if alone := [option for option, value in named.items() if value is not None]:
         from pgdyno.errors import UsageError
 
-        raise UsageError(msg("error-verify-options"), msg("remedy-leave-out"))
+        raise UsageError(msg("error-verify-options", options=", ".join(alone)), msg("remedy-add-verify"))
     raise typer.Exit(verb.main(run, workload, clients, every, options.language(lang), json_output))
 
 
@@ -310,7 +311,7 @@ def observe(
         float,
         typer.Option(
             "--for",
-            parser=options.seconds,
+            parser=options.seconds("--for"),
             help="Length of an observation: seconds, or 90s, 10m, 1h.",
             metavar="SECONDS",
             show_default="60",
@@ -320,7 +321,7 @@ def observe(
     every: Annotated[
         float | None,
         typer.Option(
-            parser=options.seconds,
+            parser=options.seconds("--every"),
             help="Observe again each SECONDS (90s, 10m, 1h) until stopped; pgdyno history finds the changes.",
             metavar="SECONDS",
             rich_help_panel=options.MEASURING,

@@ -57,6 +57,8 @@ def examine(path: Path) -> DataDirectory:
     Raise RefusedError if it does not; the message says what the path is instead.
     """
     path = path.resolve()
+    if path.is_dir() and not (path / "PG_VERSION").exists():
+        raise RefusedError(msg("error-no-pg-version", path=path), msg("remedy-give-folder-holds-pg-version"))
     try:
         (path / "PG_VERSION").lstat()
         account = _owner(path)

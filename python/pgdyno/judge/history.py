@@ -84,7 +84,7 @@ def of(folder: Path, name: str | None, metrics: tuple[str, ...] = ("TPS", "p99")
         raise UsageError(
             msg("error-there-no-run-of", name=name, folder=folder)
             if name
-            else msg("error-there-no-run", folder=folder),
+            else msg("error-there-no-run" if folder.is_dir() else "error-no-folder", folder=folder),
             msg("remedy-runs-of", names=", ".join(names)) if names else msg("remedy-runs-runs-default"),
         )
     found: dict[tuple[Key, str], tuple[str, list[str], list[float]]] = {}

@@ -18,6 +18,7 @@ from pgdyno.spec.values import (
     Name,
     Protocol,
     Rate,
+    RateOrClosed,
     Size,
     Some,
     SpaceName,
@@ -171,8 +172,8 @@ class StandbyReads(Strict):
     script: Script
     #: Over all standbys.
     clients: Annotated[int, Field(ge=1, le=100_000)]
-    #: Transactions per second over all of them; absent: closed loop.
-    rate: Rate | None = None
+    #: Transactions per second over all of them; absent or 0: closed loop.
+    rate: RateOrClosed = None
 
 
 _MEAN = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -354,8 +355,8 @@ class Run(Strict):
     #: Seconds of a duet's slices; absent: by the duration, from 0.25 to 2.
     slice_s: Annotated[float, Field(ge=0.05, le=3600, allow_inf_nan=False)] | None = None
     between: Between = Between()
-    #: Transactions per second over all clients (open loop, Poisson arrivals); absent: closed loop.
-    rate: Rate | None = None
+    #: Transactions per second over all clients (open loop, Poisson arrivals); absent or 0: closed loop.
+    rate: RateOrClosed = None
     #: How often a transaction is tried that meets a serialization failure or a deadlock; 1: it has failed then.
     max_tries: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     #: After each trial of TPC-C its consistency conditions are checked.

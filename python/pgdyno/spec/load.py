@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import re
 import tomllib
 from collections.abc import Sequence
@@ -16,8 +15,8 @@ from pydantic import ValidationError
 from pgdyno import files
 from pgdyno.errors import SpecError, msg, reason
 from pgdyno.format import one_line
-from pgdyno.message import Name, Text, listed
-from pgdyno.spec import builtins, places
+from pgdyno.message import Message, Name, Text, listed
+from pgdyno.spec import builtins, keys, places
 from pgdyno.spec.datasets import Dataset
 from pgdyno.spec.experiment import Experiment, Script
 from pgdyno.spec.values import MistakeError
@@ -104,7 +103,7 @@ def parse(text: str, file: str) -> Experiment:
         found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(e))
         reason, line, column = found.groups() if found else (str(e), None, None)
         place = f"{file}:{line}:{column}" if line else file
-        raise SpecError(msg("error-not-valid-toml", file=place, reason=reason)) from e
+        raise SpecError(_invalid_toml(text, place, line, reason), msg("remedy-toml")) from e
     except RecursionError as e:
         raise SpecError(msg("error-arrays-or-tables-nested-too", file=file)) from e
     except ValueError as e:
@@ -117,6 +116,17 @@ def parse(text: str, file: str) -> Experiment:
         raise SpecError(listed(lines, "line"), msg("remedy-pgdyno-new-file-writes-experiment")) from e
 
 
+def _invalid_toml(text: str, place: str, line: str | None, reason: str) -> Message:
+    if line and reason == "Cannot overwrite a value":
+        key = text.splitlines()[int(line) - 1].partition("=")[0].strip()
+        return msg("error-toml-twice", file=place, key=key)
+    return msg("error-not-valid-toml", file=place, reason=reason)
+
+
+#: Names that pydantic gives to alternatives of a value.
+_KINDS = ("float", "int", "str", "bool")
+
+
 def mistakes(e: ValidationError) -> list[Any]:
     """Return the mistakes, without those of alternatives that the user did not mean.
 
@@ -126,11 +136,14 @@ def mistakes(e: ValidationError) -> list[Any]:
     errors = e.errors()
 
     def meant(error: Any) -> bool:
-        if not error["loc"] or not str(error["loc"][-1]).startswith("literal"):
+        if not error["loc"]:
             return True
         prefix = error["loc"][:-1]
         others = [x for x in errors if x is not error and x["loc"][: len(prefix)] == prefix]
-        return not others
+        if error["loc"][-1] in _KINDS and error["type"].endswith("_type"):
+            # One of these was of the value's kind, and says more.
+            return not any(x["loc"][-1] in _KINDS and not x["type"].endswith("_type") for x in others)
+        return not others or not str(error["loc"][-1]).startswith("literal")
 
     return [x for x in errors if meant(x)]
 
@@ -161,21 +174,31 @@ _WORDING = {
 }
 
 
-def wording(error: Any, keys: Sequence[str] = ()) -> Text:
+def wording(error: Any, known: Sequence[str] = ()) -> Text:
+    """Return what is wrong with a value, and with which key if pydantic does not name it. See `_wording`."""
+    mistake = error.get("ctx", {}).get("error")
+    text = _wording(error, known)
+    return msg("spec-key", key=mistake.key, mistake=text) if isinstance(mistake, MistakeError) and mistake.key else text
+
+
+def _wording(error: Any, known: Sequence[str] = ()) -> Text:
     """Return what is wrong with a value, in pgdyno's words where pydantic has its own.
 
-    `keys` are the known keys; by default those of experiments.
+    `known` are the keys of the file's tables; by default those of experiments.
     """
     kind, context = error["type"], error.get("ctx", {})
     if isinstance(mistake := context.get("error"), MistakeError):
         return mistake.text
     if kind == "extra_forbidden":
-        near = difflib.get_close_matches(str(error["loc"][-1]), keys or _keys(), 1)
-        return msg("spec-unknown-near", near=near[0]) if near else msg("spec-unknown")
+        return _unknown_key(_written(error), known)
     if kind == "literal_error":
         return msg("spec-one-of", values=context["expected"])
     if kind == "string_pattern_mismatch":
         return msg("spec-pattern", pattern=context["pattern"])
+    if kind in ("float_type", "float_parsing") and str(error["loc"][-1]).endswith("_s"):
+        return msg("spec-seconds")
+    if kind in ("model_type", "model_attributes_type") and "scripts" in error["loc"][-2:]:
+        return msg("spec-script-table")
     if kind in _WORDING:
         id, limit = _WORDING[kind]
         return msg(id, limit=context[limit]) if limit else msg(id)
@@ -183,27 +206,57 @@ def wording(error: Any, keys: Sequence[str] = ()) -> Text:
     return Name(message.removeprefix("Value error, ").replace("Input should be", "must be"))
 
 
-@functools.cache
-def _keys() -> list[str]:
-    """Return the keys of all tables of an experiment file."""
-    schema = Experiment.model_json_schema()
-    return sorted({key for part in (schema, *schema.get("$defs", {}).values()) for key in part.get("properties", {})})
+def _unknown_key(path: Sequence[str | int], known: Sequence[str]) -> Text:
+    """Return what is wrong with a key that its table cannot have; `known` are the keys of other files' tables."""
+    key, here = str(path[-1]), known or keys.keys_of(path[:-1])
+    if near := difflib.get_close_matches(key, here, 1):
+        return msg("spec-unknown-near", near=near[0])
+    if not known:
+        everywhere = sorted({k for table in keys.tables().values() for k in table})
+        near = difflib.get_close_matches(key, everywhere, 1)
+        if near and (tables := sorted(filter(None, keys.tables_with(near[0])), key=len)):
+            return msg("spec-unknown-belongs", near=near[0], tables=listed(map(Name, tables[:3]), "comma"))
+        if here:
+            return msg("spec-unknown-known", keys=", ".join(here))
+    return msg("spec-unknown")
 
 
-def describe(text: str, file: str, error: Any, keys: Sequence[str] = (), *, shows_value: bool = True) -> Text:
+def _written(error: Any) -> list[str | int]:
+    """Return the path of a mistake as the file has it, without the names of alternatives that pydantic adds."""
+    tags = ("literal", "constrained", "list[", "function-", "alternative-")
+    path = [p for p in error["loc"] if isinstance(p, int) or not str(p).startswith(tags)]
+    if isinstance(mistake := error.get("ctx", {}).get("error"), MistakeError) and mistake.key:
+        return [*path, *(int(p) if p.isdigit() else p for p in mistake.key.split("."))]
+    is_tagged = len(path) > 1 and isinstance(path[-2], int) and path[-1] in _KINDS
+    return path[:-1] if is_tagged else path
+
+
+def _shown_key(path: Sequence[str | int]) -> Text:
+    """Return a key as people read it: names with dots, items of lists by their number from 1."""
+    if not path:
+        return msg("spec-file")
+    parts: list[Text] = []
+    names: list[str] = []
+    for p in [*path, None]:
+        if isinstance(p, str):
+            names.append(p)
+            continue
+        if names:
+            parts.append(Name(".".join(names)))
+            names = []
+        if p is not None:
+            parts.append(msg("spec-item", n=str(p + 1)))
+    return listed(parts, "list")
+
+
+def describe(text: str, file: str, error: Any, known: Sequence[str] = (), *, shows_value: bool = True) -> Text:
     """Return a mistake with its file, line and key. See `wording`."""
-    # Pydantic puts the alternatives of a union into the path; only what the user wrote is of use to them.
-    path = [
-        str(p)
-        for p in error["loc"]
-        if isinstance(p, int) or not str(p).startswith(("literal", "constrained", "list[", "function-", "alternative-"))
-    ]
-    key = Name(".".join(path)) if path else msg("spec-file")
+    path = _written(error)
     value = error.get("input")
     shown = msg("spec-shown", value=repr(value)) if shows_value and isinstance(value, _SHOWN) else Name("")
-    line = _line_of(text, path)
+    line = _line_of(text, [str(p) for p in path])
     place = f"{file}:{line}" if line else file
-    return msg("spec-at", place=place, key=key, mistake=wording(error, keys), shown=shown)
+    return msg("spec-at", place=place, key=_shown_key(path), mistake=_wording(error, known), shown=shown)
 
 
 def _line_of(text: str, path: list[str]) -> int | None:
@@ -223,10 +276,10 @@ def script_texts(experiment: Experiment, folder: Path | None) -> dict[str, list[
         out[name] = []
         for i, script in enumerate(workload.scripts):
             label = name if len(workload.scripts) == 1 else f"{name}-{i + 1}"
-            out[name].append(_script_text(script, label, folder, f"workloads.{name}.scripts.{i}"))
+            out[name].append(_script_text(script, label, folder, ["workloads", name, "scripts", i]))
         if workload.standby_reads is not None:
             label = standby_reads_of(name)
-            where = f"workloads.{name}.standby_reads.script"
+            where = ["workloads", name, "standby_reads", "script"]
             out[label] = [_script_text(workload.standby_reads.script, label, folder, where)]
     return out
 
@@ -250,7 +303,7 @@ def standby_reads_of(workload: str) -> str:
     return f"{workload} on standbys"
 
 
-def _script_text(script: Script, label: str, folder: Path | None, where: str) -> tuple[str, str, int]:
+def _script_text(script: Script, label: str, folder: Path | None, key: Sequence[str | int]) -> tuple[str, str, int]:
     if script.builtin is not None:
         return script.name or script.builtin, builtins.named(script.builtin).text, script.weight
     if script.text is not None:
@@ -259,4 +312,6 @@ def _script_text(script: Script, label: str, folder: Path | None, where: str) ->
     try:
         return script.name or str(path), files.read_text(path), script.weight
     except (OSError, ValueError) as e:
-        raise SpecError(msg("error-file-cannot-read", where=where, path=path, reason=reason(e))) from e
+        raise SpecError(
+            msg("error-file-cannot-read", where=_shown_key([*key, "file"]), path=path, reason=reason(e))
+        ) from e

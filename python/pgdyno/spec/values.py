@@ -39,15 +39,27 @@ def _driver(text: str) -> str:
 #: Network I/O of the engine's own client, or a driver of Python.
 Driver = Annotated[str, AfterValidator(_driver)]
 Rate = Annotated[float, Field(gt=0, le=10_000_000, allow_inf_nan=False)]
+
+
+def _closed(rate: Any) -> Any:
+    return None if isinstance(rate, int | float) and not isinstance(rate, bool) and rate == 0 else rate
+
+
+#: As the option --rate has it: 0 is a closed loop.
+RateOrClosed = Annotated[Rate | None, BeforeValidator(_closed)]
 #: The target that an experiment has which names none.
 PRIVATE = "private"
 
 
 class MistakeError(ValueError):
-    """A value that does not fit, as a message. Pydantic adds the key."""
+    """A value that does not fit, as a message. Pydantic adds the key of what is checked.
 
-    def __init__(self, id: str, /, **args: object) -> None:
+    `key` is the key below it that is wrong, with dots, if a rule is about several of them.
+    """
+
+    def __init__(self, id: str, /, *, key: str = "", **args: object) -> None:
         self.text = msg(id, **args)
+        self.key = key
         super().__init__(i18n.text(self.text))
 
 

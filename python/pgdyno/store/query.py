@@ -95,6 +95,8 @@ def run(text: str, runs: Path) -> Rows:
     if not text.isascii() and any("\ud800" <= c <= "\udfff" for c in text):
         raise UsageError(msg("error-query-not-utf-8"), msg("remedy-write-terminal-s-encoding-which"))
     folders = [runs] if (runs / FILE).exists() else sorted(p.parent for p in runs.glob(f"*/{FILE}"))
+    if not runs.is_dir():
+        raise UsageError(msg("error-no-folder", folder=runs), msg("remedy-name-run-directory-or-folder"))
     if not folders:
         raise UsageError(msg("error-there-no-run", folder=runs), msg("remedy-name-run-directory-or-folder"))
     rows: list[dict[str, Any]] = []

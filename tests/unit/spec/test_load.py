@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pgdyno.errors import PgdynoError, SpecError
 from pgdyno.load.dataset import Dataset
 from pgdyno.run.planning.prepared import variables_for
-from pgdyno.spec import load
+from pgdyno.spec import keys, load
 
 from tests.support import plans as planning
 from tests.support.mistakes import mistakes
@@ -46,23 +49,23 @@ def test_ready_made_experiments_are_valid() -> None:
             ("x.toml:10: run.repetitions", "(it is 0)"),
             {"run.repetitions": "spec-at-least"},
         ),
-        (("clients = [1, 2]", "clients = [1, 0]"), ("at least 1",), {"axes.clients.1": "spec-at-least"}),
-        (("hot_set = [0.5]", "hot_set = [1.5]"), ("at most 1", "1.5"), {"axes.hot_set.0": "spec-at-most"}),
+        (("clients = [1, 2]", "clients = [1, 0]"), ("at least 1",), {"axes.clients, item 2": "spec-at-least"}),
+        (("hot_set = [0.5]", "hot_set = [1.5]"), ("at most 1", "1.5"), {"axes.hot_set, item 1": "spec-at-most"}),
         (
             ("hot_set = [0.5]", 'hot_set = [0.5]\nworkload = ["b"]'),
             ('axes.workload: "b"',),
-            {"the file": "spec-not-among"},
+            {"axes.workload": "spec-not-among"},
         ),
-        (('{ text = "SELECT 1;" }', "{ weight = 2 }"), (), {"workloads.a.scripts.0": "spec-script-source"}),
+        (('{ text = "SELECT 1;" }', "{ weight = 2 }"), (), {"workloads.a.scripts, item 1": "spec-script-source"}),
         (
             ("hot_set = [0.5]", "hot_set = [0.5]\nvariables = { v = [inf] }"),
             ("inf",),
-            {"axes.variables.v.0.float": "spec-finite"},
+            {"axes.variables.v, item 1": "spec-finite"},
         ),
         (
             ("hot_set = [0.5]", "hot_set = [0.5]\nsettings = { s = [nan] }"),
             ("nan",),
-            {"axes.settings.s.0.float": "spec-finite"},
+            {"axes.settings.s, item 1": "spec-finite"},
         ),
         (
             ("[axes]", '[targets.t]\nfile_system = { type = "ext4", mkfs = ["/dev/sdb"] }\n[axes]'),
@@ -76,6 +79,25 @@ def test_ready_made_experiments_are_valid() -> None:
         ),
         (('name = "x"', 'name = "../x"'), (), {"name": "spec-pattern"}),
         (('title = "X"', "title = "), ("not valid TOML", ":3:"), {}),
+        (('title = "X"', 'title = "X"\nname = "y"'), (":4:", "name is given a second time"), {}),
+        # A key of another table; one that no table has; a time as the command line writes it; a file's name alone.
+        (
+            ("repetitions = 2", "repetitions = 2\nclients = [1]"),
+            ("[axes]",),
+            {"run.clients": "spec-unknown-belongs"},
+        ),
+        (("repetitions = 2", "repetitions = 2\nfoo = 1"), ("duration_s",), {"run.foo": "spec-unknown-known"}),
+        (("repetitions = 2", 'duration_s = "10m"'), ("seconds",), {"run.duration_s": "spec-seconds"}),
+        (
+            ('{ text = "SELECT 1;" }', '"read.sql"'),
+            ('{ file = "read.sql" }',),
+            {"workloads.a.scripts, item 1": "spec-script-table"},
+        ),
+        (
+            ("[axes]", '[targets.t]\nconninfo = "host=a"\n[axes]\nsettings = { work_mem = ["4MB"] }'),
+            ("x.toml:9",),
+            {"axes.settings": "spec-private-only"},
+        ),
     ],
 )
 def test_mistakes_name_file_key_and_value(change: tuple[str, str], words: tuple[str, ...], ids: dict[str, str]) -> None:
@@ -113,3 +135,27 @@ def test_the_hot_set_is_a_part_of_the_rows() -> None:
     assert variables_for(Dataset("tpcb", 1), 1e-9)["range"] == "1"
     assert variables_for(Dataset("pk", 700), 0.5)["range"] == "350"
     assert variables_for(Dataset("feed", 10, tables_wanted=7), 1)["tables"] == "7"
+
+
+def test_a_rate_of_zero_is_a_closed_loop() -> None:
+    closed = load.parse(GOOD.replace("repetitions = 2", "repetitions = 2\nrate = 0"), "x.toml")
+    assert closed.run.rate is None
+
+
+def test_every_table_of_the_schema_is_known() -> None:
+    """What an experiment may say is what mistakes know: the keys of any valid file are found at their places."""
+
+    def walk(value: Any, path: tuple[str | int, ...]) -> None:
+        if isinstance(value, list):
+            for i, item in enumerate(value):
+                walk(item, (*path, i))
+        elif isinstance(value, dict) and (known := keys.keys_of(path)):
+            # Another name of `scale`.
+            assert set(value) - {"warehouses"} <= set(known), path
+            for key, below in value.items():
+                walk(below, (*path, key))
+
+    for name in load.names():
+        _, text, _ = load.read(name)
+        walk(tomllib.loads(text), ())
+    assert ("run", "between") in keys.tables() and keys.tables_with("clients")[-1] == "[axes]"

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from pgdyno import conninfo as conninfos
 from pgdyno.collect import host
 from pgdyno.dbms import Dialect
 from pgdyno.engine import Sample
@@ -16,6 +17,9 @@ from pgdyno.load.dataset import KINDS, Dataset
 from pgdyno.load.own import touched
 from pgdyno.load.own.dataset import OwnDataset
 from pgdyno.load.planned import AnyDataset
+from pgdyno.message import Name, message
+from pgdyno.mysql import target as mysql
+from pgdyno.mysql.target import names_mysql
 from pgdyno.run.planning import replay
 from pgdyno.run.planning.dialects import dialects_of
 from pgdyno.run.planning.workloads import compiled, listing
@@ -112,9 +116,23 @@ def prepare(
         scripts |= {name: listing(w.tpcc) for name, w in experiment.workloads.items() if w.tpcc is not None}
         schedules = specs.schedule_texts(experiment, folder)
         prepared = Prepared(experiment, text, scripts, host.cores(), runs, shrunk, schedules=schedules)
+    _check_addresses(prepared.experiment, conninfo)
     for dialect in sorted(dialects_of(prepared.experiment, conninfo)):
         _check_scripts(prepared, dialect)
     return prepared
+
+
+def _check_addresses(experiment: Experiment, conninfo: str | None) -> None:
+    """Raise UsageError for a connection string that is not valid; nothing is connected to."""
+    given = {"--target": conninfo} if conninfo is not None else {}
+    given |= {
+        f"targets.{name}.conninfo": t.conninfo for name, t in experiment.targets.items() if t.conninfo is not None
+    }
+    for named, text in given.items():
+        if names_mysql(text):
+            mysql.read(text, named=named)
+        else:
+            conninfos.read(text, named=named)
 
 
 def _check_scripts(prepared: Prepared, dialect: Dialect) -> None:
@@ -144,8 +162,9 @@ def _check_scripts(prepared: Prepared, dialect: Dialect) -> None:
                     dialect=dialect,
                 )
             except SpecError as e:
-                where = f"In axes.{number}, which sets {', '.join(axes.variables) or 'no variables'}."
-                raise SpecError(e.cause, where if len(matrices) > 1 else e.advice) from e
+                place = message("prepare-in-workload", workload=Name(workload), mistake=e.cause)
+                matrix = message("prepare-in-matrix", number=number + 1, names=Name(", ".join(axes.variables)))
+                raise SpecError(place, matrix if len(matrices) > 1 else e.advice) from e
 
 
 def _columns_only(samples: Mapping[str, SampleOf]) -> list[Sample]:

@@ -93,7 +93,7 @@ class Provision:
                 text = message(
                     "error-settings-rejected",
                     server=Name(f"PostgreSQL {version}") if version else message("the-server"),
-                    target=Name(name),
+                    target=message("of-target", target=Name(name)) if self.experiment.targets else None,
                     reason=Name(why),
                     near=message("did-you-mean", name=Name(near)) if near else None,
                 )

@@ -94,18 +94,18 @@ def test_datasets_of_one_remote_database_come_one_after_the_other() -> None:
 @pytest.mark.parametrize(
     ("more", "key", "id"),
     [
-        ('[axes]\ntarget = ["no"]', "the file", "spec-not-among"),
-        ('[axes]\ndataset = ["no"]', "the file", "spec-not-among"),
+        ('[axes]\ntarget = ["no"]', "axes.target", "spec-not-among"),
+        ('[axes]\ndataset = ["no"]', "axes.dataset", "spec-not-among"),
         ("[dataset]\n[datasets.a]", "the file", "spec-either"),
-        ('[targets.t]\nconninfo = "host=x"\nversion = "17"', "targets.t", "spec-private-only"),
+        ('[targets.t]\nconninfo = "host=x"\nversion = "17"', "targets.t.version", "spec-private-only"),
         ('[targets.t]\nconninfo = "host=x password=secret"', "targets.t", "spec-password"),
         ('[targets.t]\nconninfo = "postgresql://me:secret@x/db"', "targets.t", "spec-password"),
-        ('[targets.t]\nconninfo = "host=x"\n[axes]\nversion = ["17"]', "the file", "spec-private-only"),
+        ('[targets.t]\nconninfo = "host=x"\n[axes]\nversion = ["17"]', "axes.version", "spec-private-only"),
         ('[targets.t]\nfolder = "/a"\nfile_system = { type = "xfs" }', "targets.t", "spec-either"),
         ('[targets.t]\nmemory = "lots"', "targets.t.memory", "spec-pattern"),
         ('[dataset]\nindex = "btree"', "dataset", "spec-of-kinds"),
         ("[axes]\nclients = []", "axes.clients", "spec-empty-axis"),
-        ("[[axes]]\nclients = [0]", "axes.0.clients.0", "spec-at-least"),
+        ("[[axes]]\nclients = [0]", "axes, item 1, clients, item 1", "spec-at-least"),
         ("[axes.variables]\nscale = [1, 2]", "axes", "spec-variable-name"),
         ("[axes.variables]\nrange = [1]", "axes", "spec-variable-name"),
         ("[axes.variables]\na-b = [1]", "axes.variables.a-b.[key]", "spec-pattern"),
@@ -335,7 +335,7 @@ def test_a_variable_that_one_matrix_does_not_set_is_missed_before_anything_runs(
         'name = "e"\ntitle = "e"\n[workloads.w]\nscripts = [{ text = "select :n" }]\n'
         "[[axes]]\nclients = [1]\nvariables = { n = [1, 2] }\n[[axes]]\nclients = [2]\n"
     )
-    with pytest.raises(SpecError, match=r"(?s):n.*In axes\.1, which sets no variables"):
+    with pytest.raises(SpecError, match=r"(?s):n.*number 2, which sets"):
         prepare(str(file), lambda e: (e, []), tmp_path)
 
 

@@ -11,7 +11,7 @@ spec-sql-files = kind sql needs files, setup or fill
 spec-dump-file = dump needs a dump: dump = "shop.dump"
 spec-adopt = adopt uses the tables as they are: leave out scale, partitions and unlogged
 spec-no-paths = { $name } takes options, no paths: pgdyno makes the file system in a file of its own
-spec-private-only = { $key } is for private servers, not for conninfo
+spec-private-only = only for servers that pgdyno starts; a target with conninfo runs already
 spec-only-postgresql = { $name } is available for PostgreSQL only, not with product = "mariadb"
 spec-password = do not write a password into this file: use ~/.pgpass, PGPASSWORD or a service file
 spec-cluster-or = give either cluster or { $name }: a cluster has its own { $name }
@@ -28,7 +28,7 @@ spec-script-weights = the weights of all scripts are 0; give at least one a weig
 spec-axis-name = settings: "{ $name }" is the name of an axis
 spec-restore = restore: "{ $restore }" is unknown: use "template", "truncate", "none", or a file.sql
 spec-same-cluster = targets.{ $name }: another target uses this cluster with other cpus or memory
-spec-not-among = { $key }: "{ $name }" is unknown; known are { $names }
+spec-not-among = "{ $name }" is unknown; known are { $names }
 spec-round-trip = { $where }.round_trip_ms is for the network to standbys, and no target has standbys
 spec-standby-reads = workloads.{ $name }.standby_reads: not all targets of { $where } have standbys
 spec-not-with-standbys = run.{ $what } cannot be combined with targets.{ $name }.standbys
@@ -41,6 +41,12 @@ spec-empty-axis = an axis needs at least one value
 spec-missing = is missing
 spec-unknown = unknown key
 spec-unknown-near = unknown key; did you mean { $near }?
+spec-unknown-belongs = unknown key here; { $near } belongs under { $tables }
+spec-unknown-known = unknown key; this table has: { $keys }
+spec-item = item { $n }
+spec-key = { $key }: { $mistake }
+spec-seconds = must be a number of seconds
+spec-script-table = must be a TOML table, for example { "{" } file = "read.sql" { "}" } or { "{" } builtin = "tpcb-like" { "}" }
 spec-at = { $place }: { $key }: { $mistake }{ $shown }
 spec-file = the file
 spec-shown = { " " }(it is { $value })

@@ -11,7 +11,7 @@ spec-sql-files = sql 类数据集需要 files、setup 或 fill
 spec-dump-file = dump 需要转储文件：dump = "shop.dump"
 spec-adopt = adopt 按原样使用表：不要给出 scale、partitions 和 unlogged
 spec-no-paths = { $name } 只接受选项，不接受路径：pgdyno 在自己的文件中创建文件系统
-spec-private-only = { $key } 只用于私有服务器，不能与 conninfo 同用
+spec-private-only = 只用于由 pgdyno 启动的服务器；带 conninfo 的目标已在运行
 spec-only-postgresql = { $name } 仅适用于 PostgreSQL，不能与 product = "mariadb" 同用
 spec-password = 不要把密码写入此文件：请使用 ~/.pgpass、PGPASSWORD 或服务文件
 spec-cluster-or = cluster 与 { $name } 只能给出其一：集群已有自己的 { $name }
@@ -28,7 +28,7 @@ spec-script-weights = 所有脚本的权重均为 0；至少一个须大于 0
 spec-axis-name = settings："{ $name }" 是一个轴的名称
 spec-restore = restore："{ $restore }" 未知：请用 "template"、"truncate"、"none" 或 file.sql
 spec-same-cluster = targets.{ $name }：另一个目标以不同的 cpus 或 memory 使用此集群
-spec-not-among = { $key }："{ $name }" 未知；已知的有 { $names }
+spec-not-among = "{ $name }" 未知；已知的有 { $names }
 spec-round-trip = { $where }.round_trip_ms 用于到备库的网络，但没有任何目标有备库
 spec-standby-reads = workloads.{ $name }.standby_reads：{ $where } 的目标并非都有备库
 spec-not-with-standbys = run.{ $what } 不能与 targets.{ $name }.standbys 同用
@@ -41,6 +41,12 @@ spec-empty-axis = 一个轴至少需要一个值
 spec-missing = 缺失
 spec-unknown = 未知的键
 spec-unknown-near = 未知的键；是否指 { $near }？
+spec-unknown-belongs = 此处没有这个键；{ $near } 属于 { $tables }
+spec-unknown-known = 未知的键；此表有：{ $keys }
+spec-item = 第 { $n } 项
+spec-key = { $key }：{ $mistake }
+spec-seconds = 必须是以秒计的数字
+spec-script-table = 必须是 TOML 表（table），例如 { "{" } file = "read.sql" { "}" } 或 { "{" } builtin = "tpcb-like" { "}" }
 spec-at = { $place }：{ $key }：{ $mistake }{ $shown }
 spec-file = 文件
 spec-shown = （当前为 { $value }）
