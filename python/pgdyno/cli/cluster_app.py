@@ -13,7 +13,7 @@ from pgdyno.errors import UsageError, msg
 
 cluster = typer.Typer(
     cls=Group,
-    help="Create and manage clusters and templates of loaded servers.",
+    help="Create and manage clusters, and templates: saved data directories.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -233,7 +233,7 @@ def flashback(
     timeline: Annotated[str, typer.Option(help="Timeline to follow: latest, or a number.", metavar="TLI")] = "latest",
     json_output: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Restore a replicated cluster to a point in time, from its last snapshot before it and archived WAL.
+    """Restore a replicated cluster to a point in time (PITR), from the last snapshot before that time and archived WAL.
 
     The cluster must have been created with --archive; pgdyno cluster snapshot makes its snapshots.
     """
@@ -263,7 +263,7 @@ def status(
     folder: _Folder,
     json_output: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """Show the version, state, address and contents of a cluster.
+    """Show the version, state, address and datasets of a cluster.
 
     With standbys: the role, position, lag and timeline of each member.
     """
@@ -291,7 +291,7 @@ def snapshot(
         ),
     ] = None,
 ) -> None:
-    """Save a stopped cluster as a template; of a cluster with standbys, snapshot a standby for flashback.
+    """Save a stopped cluster as a template; or, of a cluster with standbys, a snapshot of a standby for flashback.
 
     Files are shared by reflink where the file system supports it, else copied.
     """
@@ -326,7 +326,7 @@ def list_(
     store: _Store = None,
     json_output: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
-    """List templates."""
+    """List the templates."""
     from pgdyno.cli import cluster as verb
 
     raise typer.Exit(verb.list_(store, json_output))
@@ -336,7 +336,7 @@ def list_(
 def drop(
     name: Annotated[str, typer.Argument(help="Name of the template.", metavar="TEMPLATE")], store: _Store = None
 ) -> None:
-    """Remove a template."""
+    """Remove a template (no cluster is touched)."""
     from pgdyno.cli import cluster as verb
 
     raise typer.Exit(verb.drop(name, store))

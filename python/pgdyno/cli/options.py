@@ -72,8 +72,8 @@ Workloads = Annotated[
 Shrink = Annotated[
     float | None,
     typer.Option(
-        help="Make a large experiment smaller: divide its rows, tables, durations and clients by FACTOR. Values never "
-        "fall below the least that still gives a result.",
+        help="Make a large experiment smaller: divide its rows, tables, durations and clients by FACTOR; down to 2 s a "
+        "trial, 4 clients a core and 4 tables.",
         metavar="FACTOR",
         min=1.0,
         rich_help_panel=WHAT,
@@ -82,7 +82,10 @@ Shrink = Annotated[
 Scale = Annotated[
     int | None,
     typer.Option(
-        help="Scale factor of the tpcb dataset; 1 is 100,000 accounts.", metavar="N", min=1, rich_help_panel=WHAT
+        help="Scale of the dataset: 100,000 accounts each (tpcb), or warehouses (tpcc).",
+        metavar="N",
+        min=1,
+        rich_help_panel=WHAT,
     ),
 ]
 Clients = Annotated[
@@ -157,8 +160,8 @@ UntilSteady = Annotated[
     bool,
     typer.Option(
         "--until-steady",
-        help="Continue each trial beyond its duration until throughput is steady, its 95% interval is within 1%, and "
-        "a load that writes has been through two checkpoints.",
+        help="Continue each trial beyond its duration until throughput is steady, its 95% confidence interval is "
+        "within 1%, and a load that writes has been through two checkpoints.",
         rich_help_panel=MEASURING,
     ),
 ]
@@ -187,7 +190,8 @@ Set = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="Set a server setting, a variable of the scripts or an axis. Repeatable.",
+        help="Give a server setting (work_mem), a variable of the scripts (:range) or a key of [axes] (protocol) one "
+        "value. Repeatable.",
         metavar="NAME=VALUE",
         rich_help_panel=WHAT,
     ),
@@ -195,7 +199,7 @@ Set = Annotated[
 Vary = Annotated[
     list[str] | None,
     typer.Option(
-        help="Compare values of a setting, variable or axis, e.g. work_mem=4MB,64MB. Repeatable.",
+        help="Compare values of a setting, a variable or a key of [axes], e.g. work_mem=4MB,64MB. Repeatable.",
         metavar="NAME=A,B",
         rich_help_panel=WHAT,
     ),
@@ -204,8 +208,8 @@ Against = Annotated[
     str | None,
     typer.Option(
         "--against",
-        help="Compare the private PostgreSQL with a second server: mariadb (a private one, with equal promises), or a "
-        "connection string.",
+        help="Compare the private PostgreSQL with a second server: mariadb (a private one, with settings of equal "
+        "durability), or a connection string.",
         metavar="SERVER",
         rich_help_panel=WHAT,
     ),
@@ -214,8 +218,8 @@ Order = Annotated[
     str | None,
     typer.Option(
         help="Order of trials. random; interleaved: one trial of each configuration, then the next repetition; "
-        "written: as in the file; duet: two configurations take turns within a trial, a second or so each; "
-        "simultaneous: two run at the same time. Default: auto, which is duet where two settings, versions or "
+        "written: as in the file; duet: two servers are up, and each gets the load for a second or so in turn; "
+        "simultaneous: both get it at the same time. Default: auto, which is duet where two settings, versions or "
         "servers are compared and random otherwise.",
         metavar="NAME",
         rich_help_panel=MEASURING,
@@ -226,7 +230,7 @@ FailIfBound = Annotated[
     typer.Option(
         "--fail-if",
         help="Exit with code 6 if this is true for any configuration, e.g. 'p99 > 10ms', 'TPS < 1000'. Figures: TPS, "
-        "QPS, mean, p50, p95, p99, p99.9, max, failed. Repeatable.",
+        "QPS; mean, p50, p95, p99, p99.9, max with a unit (ms); failed (transactions). Repeatable.",
         metavar="BOUND",
         rich_help_panel=OUTPUT,
     ),
@@ -260,7 +264,8 @@ Protocol = Annotated[
 Rate = Annotated[
     float | None,
     typer.Option(
-        help="Open loop: transactions per second over all clients, Poisson arrivals. 0: closed loop.",
+        help="Transactions per second over all clients, however slow the server is (open loop, Poisson arrivals). 0: "
+        "each client begins its next transaction when the last one has ended (closed loop).",
         metavar="TPS",
         min=0.0,
         rich_help_panel=MEASURING,
@@ -283,7 +288,7 @@ Driver = Annotated[
     str | None,
     typer.Option(
         help="Network I/O of the client: auto (default), epoll, uring or polling; or python:MODULE[:FACTORY], a driver "
-        "of Python in worker processes.",
+        "of Python in worker processes; FACTORY is its function that connects.",
         metavar="NAME",
         rich_help_panel=MEASURING,
     ),
@@ -303,7 +308,9 @@ ConnectTimeoutOf10 = Annotated[
     float,
     typer.Option(help="Longest wait for a connection.", metavar="SECONDS", min=0.1, max=86_400, rich_help_panel=SERVER),
 ]
-Runs = Annotated[Path, typer.Option(help="Folder for run directories.", metavar="FOLDER", rich_help_panel=OUTPUT)]
+Runs = Annotated[
+    Path, typer.Option(help="Folder in which run directories are created.", metavar="FOLDER", rich_help_panel=OUTPUT)
+]
 Keep = Annotated[
     bool,
     typer.Option("--keep", help="Keep the data directory of the private server.", rich_help_panel=SERVER),

@@ -144,11 +144,17 @@ class CapacityRequest:
 class LoadRequest:
     """Dataset, and the server or the files that it goes into."""
 
-    dataset: Annotated[str, typer.Argument(help="Dataset: tpcb, pk, feed or tpcc.", metavar="DATASET")]
+    dataset: Annotated[
+        str,
+        typer.Argument(
+            help="Dataset: tpcb (pgbench's tables), pk (one table with a primary key), feed (a time series) or tpcc.",
+            metavar="DATASET",
+        ),
+    ]
     scale: Annotated[
         int | None,
         typer.Option(
-            help="Scale factor (tpcb: 1 is 100,000 accounts); millions of rows in all tables (pk, feed).",
+            help="Size: 100,000 accounts each (tpcb), or millions of rows in all tables (pk, feed).",
             metavar="N",
             min=1,
             rich_help_panel=DATASET,
@@ -157,7 +163,11 @@ class LoadRequest:
     rows: Annotated[
         int | None,
         typer.Option(
-            help="Rows per table. Default: 50,000,000 (pk), 0 (feed).", metavar="N", min=0, rich_help_panel=DATASET
+            help="Rows per table (pk, feed), instead of --scale. Default: 50,000,000 (pk); 0 (feed, which its "
+            "load fills).",
+            metavar="N",
+            min=0,
+            rich_help_panel=DATASET,
         ),
     ] = None
     tables: Annotated[
@@ -170,7 +180,13 @@ class LoadRequest:
     ] = None
     sets: Annotated[
         int | None,
-        typer.Option(help="Sets of the nine tables (tpcc).", metavar="N", min=1, max=1_000, rich_help_panel=DATASET),
+        typer.Option(
+            help="Sets of the nine tables (tpcc), as sysbench-tpcc has.",
+            metavar="N",
+            min=1,
+            max=1_000,
+            rich_help_panel=DATASET,
+        ),
     ] = None
     seed: Annotated[
         int, typer.Option(help="Random seed of the rows (tpcc).", metavar="N", min=0, rich_help_panel=DATASET)
@@ -197,7 +213,8 @@ class LoadRequest:
         ),
     ] = None
     user: Annotated[
-        str, typer.Option(help="Superuser of the server (--data).", metavar="NAME", rich_help_panel=options.SERVER)
+        str,
+        typer.Option(help="Superuser in the data directory (--data).", metavar="NAME", rich_help_panel=options.SERVER),
     ] = "postgres"
     dbname: Annotated[str, typer.Option(help="Database (--data).", metavar="NAME", rich_help_panel=options.SERVER)] = (
         "postgres"
@@ -226,7 +243,9 @@ class LoadRequest:
     ] = ""
     index: Annotated[
         str,
-        typer.Option(help="Index on the time (feed): brin, btree or none.", metavar="NAME", rich_help_panel=DATASET),
+        typer.Option(
+            help="Index on the column of the time (feed): brin, btree or none.", metavar="NAME", rich_help_panel=DATASET
+        ),
     ] = "brin"
     check: Annotated[
         bool,
@@ -326,8 +345,8 @@ class DrillRequest:
         bool,
         typer.Option(
             "--modes",
-            help="Repeat the drill in five protection modes, from no durability (synchronous_commit = off) to "
-            "remote_apply, and report what each costs and loses.",
+            help="Repeat the drill in five protection modes, from synchronous_commit = off (recent commits may be "
+            "lost) to remote_apply, and report what each costs and loses.",
             rich_help_panel=options.WHAT,
         ),
     ] = False

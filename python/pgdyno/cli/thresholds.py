@@ -39,7 +39,7 @@ def threshold(text: str) -> Threshold:
 
     Raise UsageError if the text is not a valid bound.
     """
-    how = "Write --fail-if 'p99 > 10ms' or 'TPS < 1000'."
+    how = msg("remedy-fail-if")
     found = _FORM.fullmatch(text)
     if found is None:
         raise UsageError(msg("error-fail-if-not-bound", text=text), how)
@@ -49,8 +49,8 @@ def threshold(text: str) -> Threshold:
         )
     figure = BY_NAME[found["name"]]
     if (figure.unit == "ns") != bool(found["unit"]):
-        wrong = "needs a unit: us, ms or s" if figure.unit == "ns" else "has no unit"
-        raise UsageError(msg("error-fail-if", text=text, name=figure.name, wrong=wrong), how)
+        wrong = "error-fail-if-needs-unit" if figure.unit == "ns" else "error-fail-if-no-unit"
+        raise UsageError(msg(wrong, text=text, name=figure.name), how)
     return Threshold(text.strip(), figure, found["way"] == ">", float(found["number"]) * _UNITS.get(found["unit"], 1.0))
 
 

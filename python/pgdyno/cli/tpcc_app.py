@@ -11,7 +11,7 @@ from pgdyno.cli.help import Command, Group
 
 tpcc = typer.Typer(
     cls=Group,
-    help="Check TPC-C tables, test ACID properties, show transactions.",
+    help="Check TPC-C tables, test ACID properties, print the SQL of the transactions.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

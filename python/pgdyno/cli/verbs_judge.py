@@ -164,8 +164,8 @@ def explain(
         bool,
         typer.Option(
             "--verify",
-            help="Measure the proposed actions: each on a private server beside one without it, in turns. Nothing is "
-            "changed on the server that the run measured.",
+            help="Measure the proposed actions: each on a private server, in turns with one that lacks the action. "
+            "Nothing is changed on the server that the run measured.",
             rich_help_panel=options.MEASURING,
         ),
     ] = False,
@@ -190,8 +190,8 @@ def explain(
     copy: Annotated[
         str | None,
         typer.Option(
-            help="Copy this database into the private servers with pg_dump (--verify), for a run of tables that "
-            "pgdyno did not make. It reads the whole database.",
+            help="Copy this database with pg_dump into the private servers (--verify). Needed if the run used tables "
+            "that pgdyno did not make. It reads the whole database.",
             metavar="CONNINFO",
             rich_help_panel=options.WHAT,
         ),
@@ -207,7 +207,7 @@ def explain(
     lang: options.Lang = None,
     json_output: options.Json = False,
 ) -> None:
-    """Explain what limits a run: causes ranked by cost, with evidence and remedies; dips, and their causes."""
+    """Explain what limits a run: causes by lost throughput, with evidence and remedies; dips and their causes."""
     from pgdyno.cli import explain as verb
 
     if verify:
@@ -294,7 +294,7 @@ def judge(
     lang: options.Lang = None,
     json_output: options.Json = False,
 ) -> None:
-    """Judge what other tools measured: steady or not, with which interval, long enough, and B against A.
+    """Judge results of other tools: whether they are steady and long enough, how uncertain, and whether B is faster.
 
     It reads throughput over time: pgbench -P and --log, sysbench --report-interval, HammerDB's transaction counter,
     go-tpc, k6 --out json, CSV with a column tps or throughput, and plain numbers.
@@ -312,9 +312,9 @@ def observe(
         typer.Option(
             "--for",
             parser=options.seconds("--for"),
-            help="Length of an observation: seconds, or 90s, 10m, 1h.",
+            help="Length of an observation: seconds, or 90s, 10m, 1h. Default: 60.",
             metavar="SECONDS",
-            show_default="60",
+            show_default=False,
             rich_help_panel=options.MEASURING,
         ),
     ] = 60.0,
@@ -338,7 +338,7 @@ def observe(
     json_output: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:
-    """Observe a running server at its own work: what it is busy with, what limits it, and what is ruled out.
+    """Observe a running server under its own load: what it is busy with, what limits it, and what does not.
 
     One session that only reads and creates nothing. It needs the role pg_monitor; without it, what cannot be seen is
     named.
@@ -406,7 +406,7 @@ def scaling(
     lang: options.Lang = None,
     json_output: options.Json = False,
 ) -> None:
-    """Fit the Universal Scalability Law: contention, coherency, knee, prediction, with intervals."""
+    """Find the number of clients with most throughput by the Universal Scalability Law, with intervals."""
     from pgdyno.cli import judge as verb
 
     raise typer.Exit(verb.scale(source, axis, figure, x, y, group, until, chart, json_output, options.language(lang)))
@@ -460,7 +460,12 @@ def report(
 
 
 def sql(
-    query: Annotated[str, typer.Argument(help="SQL over the views trials, intervals and others.", metavar="SQL")],
+    query: Annotated[
+        str,
+        typer.Argument(
+            help="SQL over the tables trials, intervals, findings, ...; SHOW TABLES lists them.", metavar="SQL"
+        ),
+    ],
     runs: Annotated[
         Path, typer.Option(help="Run directory, or a folder of them.", metavar="FOLDER", rich_help_panel=options.WHAT)
     ] = Path("runs"),

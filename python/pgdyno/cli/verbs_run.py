@@ -53,7 +53,7 @@ def new(
         ),
     ] = None,
 ) -> None:
-    """Write an experiment file with every key explained; with --from, one that fills all tables of a schema."""
+    """Write an experiment file with the usual keys explained; with --from, one that fills all tables of a schema."""
     from pgdyno.cli import new as verb
 
     raise typer.Exit(verb.main(file, kind, source))
@@ -100,7 +100,7 @@ def capture(
         typer.Option(
             "--with-values",
             help="Column whose values may be written into scripts: COLUMN, TABLE.COLUMN or all. Repeatable. Default: "
-            "only bounds of numbers and times are written.",
+            "only the least and the greatest number and time of each parameter are written.",
             metavar="COLUMN",
             rich_help_panel=options.SAFETY,
         ),

@@ -113,7 +113,8 @@ error-ended-transaction = { $at }: it has ended the transaction
 error-entry-1-too-few-columns = { $path }: entry 1 has too few columns: it is not a csvlog of PostgreSQL's
 error-entry-too-few-columns-not = { $path }: entry { $short } has too few columns: it is not a csvlog of PostgreSQL's
 error-fact-cannot-be-written-down = a value of the record cannot be written: { $explained }
-error-fail-if = --fail-if: "{ $text }": { $name } { $wrong }
+error-fail-if-needs-unit = --fail-if: "{ $text }": { $name } needs a unit: us, ms or s
+error-fail-if-no-unit = --fail-if: "{ $text }": { $name } has no unit
 error-fail-if-not-bound = --fail-if: "{ $text }" is not a bound
 error-fail-if-there-no = --fail-if: unknown value "{ $fail_if }"
 error-fail-if-there-no-figure = --fail-if: there is no figure "{ $found }"
@@ -551,6 +552,7 @@ remedy-leave-keep-out = Leave --keep out.
 remedy-leave-network-out-members-share = Leave --network out: the members share this machine's network then, and links cannot be cut.
 remedy-leave-one-them-out = Leave one of them out.
 remedy-leave-out = Leave it out.
+remedy-fail-if = Write --fail-if 'p99 > 10ms' or 'TPS < 1000'.
 remedy-add-verify = Add --verify, which measures whether the actions help, or leave it out.
 remedy-toml = TOML is text in lines: [table], key = value; texts stand in double quotes, lists in brackets.
 remedy-leave-out-2 = Leave --{ $form } out.

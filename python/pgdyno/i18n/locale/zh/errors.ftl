@@ -113,7 +113,8 @@ error-ended-transaction = { $at }：它结束了事务
 error-entry-1-too-few-columns = { $path }：第 1 条的列太少，不是 PostgreSQL 的 csvlog
 error-entry-too-few-columns-not = { $path }：第 { $short } 条的列太少，不是 PostgreSQL 的 csvlog
 error-fact-cannot-be-written-down = 有数据不能写出：{ $explained }
-error-fail-if = --fail-if："{ $text }"：{ $name } { $wrong }
+error-fail-if-needs-unit = --fail-if：“{ $text }”：{ $name } 需要单位：us、ms 或 s
+error-fail-if-no-unit = --fail-if：“{ $text }”：{ $name } 没有单位
 error-fail-if-not-bound = --fail-if："{ $text }" 不是界限
 error-fail-if-there-no = --fail-if：没有 "{ $fail_if }"
 error-fail-if-there-no-figure = --fail-if：没有指标 "{ $found }"
@@ -551,6 +552,7 @@ remedy-leave-keep-out = 请去掉 --keep。
 remedy-leave-network-out-members-share = 请去掉 --network：各成员将共用本机网络，链路不能被切断。
 remedy-leave-one-them-out = 请去掉其中一个。
 remedy-leave-out = 请去掉它。
+remedy-fail-if = 写作 --fail-if 'p99 > 10ms' 或 'TPS < 1000'。
 remedy-add-verify = 加上 --verify（实测各项措施是否有效），或去掉它。
 remedy-toml = TOML 是逐行的文本：[表]、键 = 值；字符串用双引号，列表用方括号。
 remedy-leave-out-2 = 请去掉 --{ $form }。
