@@ -163,7 +163,7 @@ def test_a_load_that_was_not_vacuumed_is_made_again(server: Server, database: st
     mark = f"pgdyno dataset tpcb scale=1 [pgbench_tellers {oid}] (not vacuumed yet)"
     server.sql(f"comment on table pgbench_tellers is '{mark}'", dbname=database)
     done = pgdyno("run", "quick", *SHORT, *args)
-    assert done.code == 0 and "replacing pgdyno's dataset" in done.err, done.err
+    assert done.code == 0 and tells(done.err, "progress-replacing"), done.err
 
 
 @pytest.mark.slow

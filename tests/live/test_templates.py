@@ -186,7 +186,11 @@ def test_runs_begin_from_templates(folder: Path) -> None:
     assert kept.code == 0 and tells(kept.err, "progress-kept-template"), kept.err
     assert "the template tpcb-scale=1-pg18" in kept.err
     used = pgdyno(*args, "--json", env=env)
-    assert used.code == 0 and "from the template tpcb-scale=1-pg18" in used.err and "found in" in used.err
+    assert (
+        used.code == 0
+        and tells(used.err, "progress-from-template", name="tpcb-scale=1-pg18")
+        and "found in" in used.err
+    )
     assert used.json["manifest"]["dataset"]["loaded"] is False
     without = pgdyno(*args, "--templates", "off", env=env)
     assert without.code == 0 and "template" not in without.err and "creating" in without.err

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
+import pytest
 from pgdyno import i18n
 
 #: Characters that an argument has at most.
@@ -39,3 +42,11 @@ def tells(output: str, id: str, /, **args: object) -> bool:
             return True
         at += 1
     return False
+
+
+@contextmanager
+def telling(kind: type[Exception], id: str, /, **args: object) -> Iterator[pytest.ExceptionInfo[Exception]]:
+    """Expect an exception of a kind whose text has a message, as `tells` finds it."""
+    with pytest.raises(kind) as raised:
+        yield raised
+    assert tells(str(raised.value), id, **args), str(raised.value)

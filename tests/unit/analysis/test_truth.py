@@ -28,7 +28,7 @@ from pgdyno.store import reading
 from scipy.stats import norm
 
 from tests.support import reports, synthetic
-from tests.support.tells import tells
+from tests.support.tells import telling, tells
 
 Array = np.ndarray
 
@@ -682,7 +682,7 @@ def test_warnings_of_a_comparison(tmp_path: Path) -> None:
     found = runs.compare_runs([overloaded], [reading.read(run)])
     assert {"warn-not-steady", "warn-skipped"} <= set(reports.ids(found.warnings))
     other = synthetic.make_run(tmp_path, synthetic.plans([5], 2), lambda p, i, r: 1000.0, name="other")
-    with pytest.raises(UsageError, match="no configuration in common"):
+    with telling(UsageError, "error-runs-no-configuration-common"):
         runs.compare_runs([reading.read(run)], [reading.read(other)])
 
 
@@ -703,5 +703,5 @@ def test_a_history_says_when_and_what_changed(tmp_path: Path) -> None:
     (change,) = tps.changes
     assert change.index == 8 and change.ratio == pytest.approx(0.9, abs=0.02)
     assert found.differences[tps.runs[8]] == [("pgdyno", "1", "2")]
-    with pytest.raises(UsageError, match="no run of else"):
+    with telling(UsageError, "error-there-no-run-of", name="else"):
         history.of(tmp_path, "else")

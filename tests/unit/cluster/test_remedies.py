@@ -47,7 +47,7 @@ def test_a_value_chooses_no_remedy(phrase: str, more: str, state: str) -> None:
 
 def test_the_code_decides_in_any_language() -> None:
     error = load_error("FEHLER: keine Berechtigung", "42501", Target("h", 1, "me", "d"), Name(""))
-    assert 'GRANT CREATE ON SCHEMA public TO "me"' in error.remedy
+    assert tells(error.remedy, "remedy-let-create-tables-grant-create", user="me")
     assert load_error("FEHLER: Platte voll", "53100", Target("h", 1, "me", "d"), Name("")).exit_code == 5
     assert "max_connections" in text(remedy_for("FATAL: zu viele", "53300"))
 

@@ -16,6 +16,8 @@ from pgdyno.cluster.settings import GIB, Setting, sized
 from pgdyno.errors import ClusterError
 from pgdyno.load.planned import auto_scale
 
+from tests.support.tells import telling
+
 
 def test_settings_follow_the_machine() -> None:
     def of(memory: int, cores: int, clients: int) -> dict[str, str]:
@@ -49,7 +51,7 @@ def test_root_lends_an_account(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ClusterError, match="PGDYNO_OS_USER=NAME"):
         account.server_account()
     monkeypatch.setenv(account.VARIABLE, "root")
-    with pytest.raises(ClusterError, match="refuses to run as root"):
+    with telling(ClusterError, "remedy-create-one-name-name-postgresql"):
         account.server_account()
 
 

@@ -33,7 +33,7 @@ from pgdyno.report import whitepaper
 from pgdyno.units import Quantity
 
 from tests.support import reports
-from tests.support.tells import tells
+from tests.support.tells import telling, tells
 
 S = 1_000_000_000
 
@@ -152,7 +152,7 @@ def test_records_are_read_and_a_torn_line_is_no_record(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ["acknowledged", "maybe 1 5", "acknowledged x 5", "acknowledged 1 5 really", ""])
 def test_a_record_that_was_changed_is_named_by_its_line(tmp_path: Path, line: str) -> None:
     (tmp_path / "client-0.log").write_text(f"acknowledged 1 5\n{line}\n")
-    with pytest.raises(TrialError, match=r"client-0\.log:2: no line of a ledger's record"):
+    with telling(TrialError, "error-no-line-ledger-s-record", where="client-0.log:2"):
         ledger.read(tmp_path)
 
 
@@ -363,14 +363,14 @@ def test_a_record_that_names_what_no_record_does_is_refused(tmp_path: Path, dama
 def test_others_folders_and_links_are_not_worked_in(tmp_path: Path) -> None:
     Record(["node1"], {"node1": 5433}, "", "node1", "a", "b", []).save(tmp_path)
     (tmp_path / record.FILE).chmod(0o666)
-    with pytest.raises(RefusedError, match="other users may write"):
+    with telling(RefusedError, "why-others-may-write"):
         record.load(tmp_path)
     (tmp_path / record.FILE).chmod(0o600)
     (link := tmp_path.parent / "link").symlink_to(tmp_path)
-    with pytest.raises(RefusedError, match="is not safe for a cluster"):
+    with telling(RefusedError, "error-not-folder-our-own-nobody"):
         record.load(link)
     tmp_path.chmod(0o777)
-    with pytest.raises(RefusedError, match="is not safe for a cluster"):
+    with telling(RefusedError, "error-not-folder-our-own-nobody"):
         record.load(tmp_path)
 
 
@@ -416,7 +416,7 @@ def test_the_record_survives_and_a_damaged_one_is_refused(tmp_path: Path) -> Non
     (tmp_path / record.FILE).write_text("{")
     with pytest.raises(RefusedError, match=r"replication\.json cannot be read"):
         record.load(tmp_path)
-    with pytest.raises(RefusedError, match="holds no cluster with standbys"):
+    with telling(RefusedError, "error-holds-no-cluster-standbys-no"):
         record.load(tmp_path / "elsewhere")
 
 

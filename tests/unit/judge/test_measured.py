@@ -16,7 +16,7 @@ from pgdyno.judge import logs, measured
 from pgdyno.judge.logs import Measured
 
 from tests.support.cli import pgdyno
-from tests.support.tells import tells
+from tests.support.tells import telling, tells
 
 Rates = list[float]
 
@@ -123,7 +123,7 @@ def test_what_a_tool_prints_is_read_back(
 def test_what_is_no_series_is_refused(tmp_path: Path, text: str) -> None:
     file = tmp_path / "x"
     file.write_text(text)
-    with pytest.raises(UsageError, match="no throughput over time"):
+    with telling(UsageError, "error-judge-unknown"):
         logs.read(file)
 
 
@@ -158,7 +158,7 @@ def test_a_damaged_time_takes_no_memory(tmp_path: Path, write: Callable[[Rates],
     file.write_text(
         f"{text}\n{text.splitlines()[-2]}".replace("1764000031", "9764000031", 1).replace("2026", "9026", 1)
     )
-    with pytest.raises(UsageError, match="no throughput over time"):
+    with telling(UsageError, "error-judge-unknown"):
         logs.read(file)
 
 

@@ -21,6 +21,8 @@ from pgdyno.spec.load import read
 from pgdyno.store.manifest import Manifest, Place, Server
 from pydantic import ValidationError
 
+from tests.support.tells import telling
+
 _WAITS = {"innodb_flush_log_at_trx_commit": "1", "log_bin": "OFF", "innodb_doublewrite": "ON"}
 _MARIADB = {**_WAITS, "transaction_isolation": "READ-COMMITTED"}
 
@@ -49,12 +51,12 @@ def test_an_experiment_without_targets_gets_both() -> None:
 
 @pytest.mark.parametrize("server", ["mongodb", "", "mysql"])
 def test_an_unknown_server_is_refused(server: str) -> None:
-    with pytest.raises(UsageError, match="unknown server"):
+    with telling(UsageError, "error-against-unknown"):
         _with(read("quick")[0], server)
 
 
 def test_several_targets_are_refused() -> None:
-    with pytest.raises(UsageError, match="one target"):
+    with telling(UsageError, "error-against-several-targets"):
         _with(read("cloud-matrix")[0], "mariadb")
 
 

@@ -16,6 +16,8 @@ from pgdyno.errors import RefusedError, TargetError
 from pgdyno.message import Name, Text, message
 from pgdyno.replication import flashback
 
+from tests.support.tells import telling
+
 
 def test_a_target_behind_the_end_is_said_though_sessions_are_cut_before_the_server_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -39,7 +41,7 @@ def test_a_target_behind_the_end_is_said_though_sessions_are_cut_before_the_serv
 
     monkeypatch.setattr(flashback, "_superuser", lambda _: None)
     monkeypatch.setattr(administration, "connect", cut)
-    with pytest.raises(RefusedError, match="the WAL ends before that: its last transaction is of 2026-11-25"):
+    with telling(RefusedError, "error-wal-ends-before-last-transaction", value="2026-11-25"):
         flashback._start(new)
 
 

@@ -18,7 +18,7 @@ from pgdyno.errors import LocalError, UsageError
 from pgdyno.storage import fio, sync
 
 from tests.support.cli import PGDYNO, environment, pgdyno
-from tests.support.tells import tells
+from tests.support.tells import telling, tells
 from tests.support.waiting import wait_until
 
 LATENCY = {"min": 1, "max": 42_900_000, "mean": 6_000_000.5, "stddev": 1.5, "N": 4,
@@ -61,7 +61,7 @@ def test_fio_is_read_with_warnings_before_it() -> None:
     )
 )
 def test_anything_else_is_an_error_of_ours(text: str) -> None:
-    with pytest.raises(LocalError, match="not what pgdyno knows"):
+    with telling(LocalError, "error-fio-s-output-not-what"):
         fio.parse(text, "n", "t")
 
 

@@ -30,7 +30,7 @@ from pgdyno.stream.stream import RunStream
 from tests.support import plans, synthetic
 from tests.support.cli import pgdyno
 from tests.support.mistakes import mistakes
-from tests.support.tells import tells
+from tests.support.tells import telling, tells
 
 HEAD = 'name = "x"\ntitle = "X"\n[workloads.a]\nscripts = [{ builtin = "select-only" }]\n'
 
@@ -181,12 +181,12 @@ def test_the_command_line_wins_in_every_matrix() -> None:
     assert {c.clients for c in plans.configurations(changed)} == {5} and changed.run.duration_s == 3
     with pytest.raises(SpecError, match=r"--clients: .*at least 1"):
         Overrides(axes={"clients": [0]}).apply(e)
-    with pytest.raises(SpecError, match="several datasets"):
+    with telling(SpecError, "error-scale-but-several-datasets"):
         Overrides(scale=5).apply(load.read("iot-brin")[0])
     # An axis that only some matrices can have is theirs.
     replicated, _ = Overrides(fixed=("round_trip_ms=0.5",)).apply(load.read("replication-cost")[0])
     assert [m.round_trip_ms for m in replicated.matrices] == [[], [0.5], [0.5]]
-    with pytest.raises(SpecError, match="no target has standbys"):
+    with telling(SpecError, "spec-round-trip"):
         Overrides(fixed=("round_trip_ms=0.5",)).apply(e)
 
 
@@ -247,7 +247,7 @@ def test_a_run_is_continued_on_the_server_that_it_was_made_on(tmp_path: Path) ->
     run = synthetic.make_run(tmp_path, synthetic.plans([1], 1), lambda *_: 1.0, manifest=facts)
     found = resume.servers(run, Options())
     assert found.target == r"sslmode='verify-full' host='it\'s' port='1' user='me' dbname='a b'"
-    with pytest.raises(UsageError, match="made with a running server"):
+    with telling(UsageError, "error-was-made-running-server"):
         resume.servers(run, Options(embedded=True))
     ours = synthetic.make_run(
         tmp_path, synthetic.plans([1], 1), lambda *_: 1.0, name="ours",
@@ -255,7 +255,7 @@ def test_a_run_is_continued_on_the_server_that_it_was_made_on(tmp_path: Path) ->
     )  # fmt: skip
     # Whatever PGHOST says.
     assert resume.servers(ours, Options()) == Options(embedded=True, pg_bin=Path("/x/bin"))
-    with pytest.raises(UsageError, match="made with a private server"):
+    with telling(UsageError, "error-was-made-private-server"):
         resume.servers(ours, Options(target="host=prod"))
     here = {"host": "a", "port": 1, "dbname": "d"}
     before = manifest.Place.model_validate({"server": {"version": "15"}, "reached": here})
@@ -272,17 +272,17 @@ def test_options_do_not_change_a_run_that_is_continued(tmp_path: Path) -> None:
     run = synthetic.make_run(tmp_path, [t.plan for t in plans.trials(e)], lambda *_: 1.0, manifest=more)
     assert prepare(str(run), Overrides().apply, tmp_path).resumed == run
     for scale, run_options, shrink_by in ((7, {}, None), (None, {"duration_s": 1.0}, None), (None, {}, 100.0)):
-        with pytest.raises(UsageError, match="keeps its scale"):
+        with telling(UsageError, "error-run-continued-keeps-scale-durations"):
             prepare(str(run), Overrides(scale=scale, run=run_options, shrink=shrink_by).apply, tmp_path)
     search = synthetic.make_run(tmp_path, synthetic.plans([1], 1), lambda *_: 1.0, manifest={**more, "capacity": {}})
-    with pytest.raises(UsageError, match="search for a capacity"):
+    with telling(UsageError, "error-search-for-capacity-which-cannot"):
         prepare(str(search), lambda e: (e, []), tmp_path)
 
 
 def test_a_run_that_is_going_on_is_not_continued(tmp_path: Path) -> None:
     going = rundir.RunDirectory.create(tmp_path, "x", "")
     going.update_manifest(name="x")
-    with pytest.raises(PgdynoError, match="being written by another pgdyno"):
+    with telling(PgdynoError, "error-being-written-another-pgdyno"):
         rundir.RunDirectory.resume(going.path)
 
 
@@ -343,7 +343,7 @@ def test_one_cluster_by_two_names_is_one_cluster(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "link").symlink_to("mine")
     more = f'[targets.a]\ncluster = "{tmp_path}/mine"\ncpus = 1\n[targets.b]\ncluster = "{tmp_path}/link"'
-    with pytest.raises(SpecError, match="another target uses this cluster"):
+    with telling(SpecError, "spec-same-cluster"):
         parsed(more)
     with pytest.raises(SpecError, match=r"targets\.a\.folder"):
         parsed('[targets.a]\nfolder = "~nosuchuser/x"')
