@@ -56,7 +56,7 @@ TPCC = tuple(f"tpcc {v}" for v in ("check", "acid", "show"))
 JUDGING = ("explain", "compare", "capacity", "history", "judge", "observe", "scaling")
 VERBS = (
     "run", "plan", "experiments", "new", "capture", "load", "tpcc", *TPCC, "cluster", *CLUSTER, "drill", "storage",
-    "report", *JUDGING, "sql", "export", "pgbench",
+    "watch", "runs", "report", *JUDGING, "sql", "export", "pgbench",
 )  # fmt: skip
 
 
@@ -244,6 +244,9 @@ def _table(title: str) -> Callable[[str], str]:
 
 
 COMPARE_GUIDE = "docs/guide/compare.md"
+REPORT_GUIDE = "docs/guide/report.md"
+#: A short run for a quote that is not about its figures.
+_SHORTLY = "--embedded --quiet --workload read-only --clients 4 --hot-set 1 --scale 5 --duration 10 --repetitions 3"
 LIMIT_GUIDE = "docs/guide/limit.md"
 EXPERIMENTS_GUIDE = "docs/guide/experiments.md"
 TPCC_GUIDE = "docs/guide/tpcc.md"
@@ -329,6 +332,13 @@ QUOTES = {
     ),
     "answer": Quote(
         ("compared", "explain:why,state,use"), "README.md", "pgdyno run quick --vary synchronous_commit=on,off", _answer
+    ),
+    "runs": Quote(
+        ("report:state-of-run,column-run,column-verdict",),
+        REPORT_GUIDE,
+        f"pgdyno run quick {_SHORTLY} --tag before > a.log 2>&1; "
+        f"pgdyno run quick {_SHORTLY} --tag after --note 'new disk' > b.log 2>&1; "
+        "pgdyno runs",
     ),
     "plan": Quote(("plan",), EXPERIMENTS_GUIDE, "pgdyno plan pgbench-compare"),
     "capacity": Quote(("searched",), LIMIT_GUIDE, "pgdyno capacity --slo 'p99<20ms' --embedded --scale 10", _lines(20)),

@@ -12,6 +12,8 @@ from pgdyno.errors import UsageError, msg
 _SECRET = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 #: What a value looks like that holds a secret: a connection string or URI with a password in it, in any text.
 _LOOKS_SECRET = re.compile(r"pass(word|phrase|wd)?\s*=|://[^/\s]*@", re.IGNORECASE)
+#: A text that may hold a password somewhere, however it is misspelt.
+_MAY_HOLD_SECRET = re.compile(r"pass|pwd|secret|key|token|@|://", re.IGNORECASE)
 #: Names of options, for suggestions.
 _OPTIONS = (
     "host", "hostaddr", "port", "dbname", "user", "password", "passfile", "connect_timeout", "options", "sslmode",
@@ -38,7 +40,7 @@ def read(text: str, *, named: str) -> dict[str, Any]:
     for port in str(found.get("port") or "").split(","):
         # The password of a URL that is written without %-codes may stand in its place.
         if port and not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-            shown = "…" if is_url else port
+            shown = "…" if is_url or _MAY_HOLD_SECRET.search(text) else port
             raise UsageError(msg("error-no-port", named=named, port=shown), msg("remedy-write-libpq-reads-host-db1"))
     return found
 
@@ -53,9 +55,15 @@ def _reason(text: str, message: str) -> str:
 
     quoted = re.findall(r'"([^"]*)"', message)
     near = get_close_matches(quoted[0], _OPTIONS, 1, 0.7) if len(quoted) == 1 else []
-    shown = " ".join(message.split())
-    if "://" in text or looks_secret(text):
-        shown = re.sub(r'"([^"]*)"', lambda m: m[0] if m[1] == "=" else '"…"', shown)
+
+    def word(m: re.Match[str]) -> str:
+        # A parameter's name, or nearly one: a password is seldom that.
+        is_name = get_close_matches(m[1], _OPTIONS, 1, 0.7) and not _MAY_HOLD_SECRET.search(text)
+        return m[0] if m[1] == "=" or is_name else '"…"'
+
+    flat = " ".join(message.split())
+    # A quote within a word is not escaped: the pairs cannot be told.
+    shown = re.sub(r'".*"', '"…"', flat) if '"' in text else re.sub(r'"([^"]*)"', word, flat)
     return f'{shown} (did you mean "{near[0]}"?)' if near else shown
 
 

@@ -16,10 +16,10 @@ from rich.text import Text
 from pgdyno import engine
 from pgdyno.cli import as_json, console, streams
 from pgdyno.cli.cluster import settings_of
-from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cli.tables import Table
 from pgdyno.cli.tpcc import began, dataset_in, show_checked
+from pgdyno.cli.viewers import stream_for
 from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster

@@ -10,9 +10,9 @@ from pgdyno.cli import as_json, console
 from pgdyno.cli.console import command_line
 from pgdyno.cli.options import language
 from pgdyno.cli.overrides import search_overrides
-from pgdyno.cli.progress import stream_for
 from pgdyno.cli.requests import CapacityRequest
 from pgdyno.cli.run import localized
+from pgdyno.cli.viewers import stream_for
 from pgdyno.errors import EXIT_WITH_CAVEATS, UsageError, msg
 from pgdyno.message import Name, message
 from pgdyno.model import Caveat

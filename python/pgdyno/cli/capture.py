@@ -43,8 +43,10 @@ def main(
         raise UsageError(msg("error-replay-runs-log-at-own"), msg("remedy-leave-one-them-out"))
     for path in log:
         # Before the server is asked.
-        if not path.exists():
-            raise UsageError(msg("error-no-file", path=path))
+        try:
+            path.stat()
+        except OSError as e:
+            raise UsageError(msg("error-cannot-read", path=path, reason=e.strerror or e)) from e
     target = targets.resolve(conninfo or "")
     try:
         found, source = _captured(target, log, seconds, top, read_only, with_values, replay)

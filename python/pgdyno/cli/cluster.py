@@ -16,9 +16,9 @@ from psycopg.conninfo import make_conninfo
 from rich import box
 
 from pgdyno.cli import console, streams
-from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cli.tables import Table
+from pgdyno.cli.viewers import stream_for
 from pgdyno.cluster import administration, binaries, datadir, templates
 from pgdyno.cluster.clone import Copied
 from pgdyno.cluster.datadir import PrivateServer

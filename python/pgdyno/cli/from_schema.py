@@ -12,7 +12,7 @@ from typing import Any
 
 from pgdyno.cli import console, streams
 from pgdyno.cli.cluster import settings_of
-from pgdyno.cli.progress import stream_for
+from pgdyno.cli.viewers import stream_for
 from pgdyno.cluster import administration, binaries
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.embedded import EmbeddedCluster

@@ -39,6 +39,8 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "pgdyno load tpcc --warehouses 100 --data /srv/pg/data",
     ),
     "storage": ("pgdyno storage /srv/pg",),
+    "watch": ("pgdyno watch", "pgdyno watch runs/20261123T093000Z-quick"),
+    "runs": ("pgdyno runs", "pgdyno runs --experiment nightly --tag new-disk"),
     "report": (
         "pgdyno report runs/20261123T093000Z-quick --lang zh",
         "pgdyno report runs/20261123T093000Z-quick --figure tps.svg",
@@ -89,6 +91,8 @@ SHORT: Mapping[str, str] = {
     "capture": "Turn the statements of a server into a workload.",
     "load": "Load a dataset at disk speed.",
     "storage": "Measure storage with pg_test_fsync and fio.",
+    "watch": "Watch a run that was started elsewhere.",
+    "runs": "List the runs in a folder.",
     "report": "Show and rewrite the report of a run.",
     "explain": "Explain what limits a run.",
     "compare": "Compare two runs or two running servers.",

@@ -12,7 +12,7 @@ from pgdyno import i18n
 from pgdyno.cli import as_json, console
 from pgdyno.cli.compare import failing_verdicts, is_among
 from pgdyno.cli.console import command_line
-from pgdyno.cli.progress import stream_for
+from pgdyno.cli.viewers import stream_for
 from pgdyno.collect import host
 from pgdyno.conninfo import holds_secret
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, SpecError, UsageError, msg

@@ -15,10 +15,10 @@ from rich import box
 from pgdyno import i18n
 from pgdyno.cli import console
 from pgdyno.cli.options import language
-from pgdyno.cli.progress import stream_for
 from pgdyno.cli.requests import LoadRequest
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cli.tables import Table
+from pgdyno.cli.viewers import stream_for
 from pgdyno.cluster import datadir
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.datadir import PrivateServer
@@ -51,6 +51,8 @@ def main(request: LoadRequest) -> int:
         )
     errors = console.errors()
     if r.plan:
+        if r.data is not None and not r.data.is_dir():
+            raise UsageError(msg("error-no-folder", folder=r.data), msg("remedy-give-folder-holds-pg-version"))
         if r.page is not None:
             raise UsageError(msg("error-page-dry-run"), msg("remedy-leave-out"))
         with stoppable():

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from pgdyno.cli import options, streams, verbs_drill, verbs_judge, verbs_load, verbs_run
+from pgdyno.cli import options, streams, verbs_drill, verbs_find, verbs_judge, verbs_load, verbs_run
 from pgdyno.cli.cluster_app import cluster
 from pgdyno.cli.help import SHORT, Command, Group
 from pgdyno.cli.tpcc_app import tpcc
@@ -79,6 +79,8 @@ for _verb in (
     verbs_run.capture,
     verbs_load.load,
     verbs_load.storage,
+    verbs_find.watch,
+    verbs_find.runs,
     verbs_judge.report,
     verbs_judge.explain,
     verbs_judge.compare,

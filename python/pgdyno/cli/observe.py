@@ -13,8 +13,8 @@ from rich.text import Text
 from pgdyno import i18n
 from pgdyno.cli import as_json, console
 from pgdyno.cli.console import command_line
-from pgdyno.cli.progress import stream_for
 from pgdyno.cli.tables import Table
+from pgdyno.cli.viewers import stream_for
 from pgdyno.cluster import target as targets
 from pgdyno.errors import EXIT_OK, PgdynoError, UsageError, msg
 from pgdyno.interrupt import signals_raise

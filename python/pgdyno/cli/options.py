@@ -190,8 +190,8 @@ Set = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
-        help="Give a server setting (work_mem), a variable of the scripts (:range) or a key of [axes] (protocol) one "
-        "value. Repeatable.",
+        help="Give one value to a setting of the private server (work_mem), a variable of the scripts (:range) or a "
+        "key of [axes] in the file (protocol). Repeatable.",
         metavar="NAME=VALUE",
         rich_help_panel=WHAT,
     ),
@@ -199,7 +199,8 @@ Set = Annotated[
 Vary = Annotated[
     list[str] | None,
     typer.Option(
-        help="Compare values of a setting, a variable or a key of [axes], e.g. work_mem=4MB,64MB. Repeatable.",
+        help="Compare values of a setting of the private server, of a variable or of a key of [axes], e.g. "
+        "work_mem=4MB,64MB. Repeatable.",
         metavar="NAME=A,B",
         rich_help_panel=WHAT,
     ),
@@ -355,6 +356,16 @@ Lang = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT)]
+Tag = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Name to find the run by (pgdyno runs --tag NAME). Repeatable.", metavar="NAME", rich_help_panel=OUTPUT
+    ),
+]
+Note = Annotated[
+    str | None,
+    typer.Option(help="Remark that the report and the list of runs show.", metavar="TEXT", rich_help_panel=OUTPUT),
+]
 ReportFormat = Annotated[
     str,
     typer.Option(

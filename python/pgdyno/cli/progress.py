@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +12,6 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 
 from pgdyno import i18n
 from pgdyno.cli import streams
-from pgdyno.cluster import waiting
 from pgdyno.message import Message, Name, Text, counted, listed, message
 from pgdyno.model import IntervalRow, TrialPlan, TrialRecord
 from pgdyno.stream.events import (
@@ -29,19 +27,19 @@ from pgdyno.stream.events import (
     TrialStarted,
     WarmupInterval,
 )
-from pgdyno.stream.stream import RunStream
 from pgdyno.units import Quantity
 
 
-def _short(plan: TrialPlan) -> str:
+def short_name(plan: TrialPlan) -> str:
+    """Return a trial's configuration, short enough for the side of a bar."""
     more = f" {plan.label}" if plan.varied else ""
     hot = f" hot {plan.hot_set * 100:g}%" if plan.hot_set != 1 else ""
     text = f"{plan.workload}{more}{hot} c={plan.clients}"
     # The bar and the figures need their room.
-    return text if len(text) <= 36 else f"{text[:35]}…"
+    return text if len(text) <= 24 else f"{text[:23]}…"
 
 
-def _loading(p: DatasetProgress, seconds: float) -> list[Text]:
+def loaded_so_far(p: DatasetProgress, seconds: float) -> list[Text]:
     """Return the progress of a load: rows, and throughput in MB/s."""
     parts: list[Text] = [counted("n-rows", p.rows)] if p.rows else []
     if p.done_bytes and seconds > 0.05:
@@ -55,7 +53,7 @@ _FLASHBACK = {"copy": message("phase-flashback-copy"), "replay": message("phase-
 _OF_CLUSTERS = {"snapshot", "restore-cluster"}
 
 
-def _phase(p: DatasetProgress) -> Text:
+def phase_name(p: DatasetProgress) -> Text:
     """Return the name of a phase of loading."""
     if (step := _FLASHBACK.get(p.member)) is not None and p.phase == "flashback":
         return step
@@ -72,20 +70,27 @@ def _tps(plan_tps: float, p99_ns: float) -> Message:
     return message("progress-figures", tps=Quantity(plan_tps, "whole"), p99=Quantity(p99_ns, "ms"))
 
 
-def _planned(trials: Sequence[TrialPlan], seconds_each: float) -> Message:
+def planned_trials(trials: Sequence[TrialPlan], seconds_each: float) -> Message:
     """Return the line that says how many trials follow."""
     return message("progress-trials", trials=counted("n-trials", len(trials)), seconds=Quantity(seconds_each, "rate"))
 
 
-def _check(what: str) -> Message:
+def check_name(what: str) -> Message:
+    """Return the name of a check of what was loaded."""
     return message("progress-check", what=Name(what))
 
 
-def _left(seconds: float) -> Message:
+def time_left(seconds: float) -> Message:
+    """Return the time that is left, for a line."""
     return message("progress-left", seconds=Quantity(seconds, "whole"))
 
 
-class _Viewer:
+def is_between(row: IntervalRow) -> bool:
+    """Return True for an interval of no figure: a duet's changes of side, and what ends after the measurement."""
+    return row.phase in ("transition", "drain")
+
+
+class Viewer:
     """Subscriber that shows events; a subclass names what it shows."""
 
     #: Writes a text in the language of the output.
@@ -126,115 +131,43 @@ class _Viewer:
     def close(self) -> None: ...
 
 
-class RichProgress(_Viewer):
-    """Bar, ETA, current TPS, p99 and failures."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            TextColumn("{task.fields[figures]}"),
-            TimeRemainingColumn(compact=True),
-            console=console,
-            transient=True,
-        )
-        self._load: TaskID | None = None
-        self._phase = ""
-        self._since = 0.0
-        self._trials: TaskID | None = None
-        self._each = 1.0
-        self._planned = 0
-        self._done = 0
-        self._failed = 0
-
-    def note(self, text: str) -> None:
-        self._console.print(text, markup=False)
-
-    def loading(self, p: DatasetProgress) -> None:
-        if self._load is None:
-            self._load = self._progress.add_task("", figures="")
-            self._progress.start()
-        if (phase := f"{p.phase} {p.member}") != self._phase:
-            self._phase, self._since = phase, time.monotonic()
-            total = p.total_bytes or p.total_rows or None
-            self._progress.reset(self._load, total=total, description=self.say(_phase(p)))
-        done = p.done_bytes if p.total_bytes else p.rows
-        figures = "  ".join(map(self.say, _loading(p, time.monotonic() - self._since)))
-        self._progress.update(self._load, completed=done, figures=figures)
-
-    def checking(self, what: str, number: int, of: int) -> None:
-        self.loading(DatasetProgress("check", number, of))
-        if self._load is not None:
-            figures = self.say(message("progress-of", n=number + 1, of=of))
-            self._progress.update(self._load, description=self.say(_check(what)), figures=figures)
-
-    def loaded(self) -> None:
-        if self._load is not None:
-            self._progress.remove_task(self._load)
-            self._progress.stop()
-            self._load, self._phase = None, ""
-
-    def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
-        self.note(self.say(_planned(trials, seconds_each)))
-        self._each, self._planned = seconds_each, len(trials)
-        self._trials = self._progress.add_task("", total=len(trials) * seconds_each, figures="")
-        self._progress.start()
-
-    def trial_started(self, plan: TrialPlan, statements: Sequence[str]) -> None:
-        if self._trials is not None:
-            # A search may take more trials than it usually does.
-            self._planned = max(self._planned, self._done + 1)
-            total = self._planned * self._each
-            figures = self.say(message("progress-connecting"))
-            self._progress.update(self._trials, total=total, description=_short(plan), figures=figures)
-
-    def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Any]) -> None:
-        if self._trials is None or row.end_ns <= row.start_ns:
-            return
-        tps = row.committed / ((row.end_ns - row.start_ns) / 1e9)
-        bad = self._failed + row.failed + row.unknown
-        failed = self.say(message("progress-failed", n=bad))
-        p99 = f"p99 {row.p99_ns / 1e6:.3g} ms  " if row.p99_ns else ""
-        figures = f"{tps:>9,.0f} TPS  {p99}{failed}"
-        passed = min(row.end_ns / 1e9, self._each)
-        self._progress.update(self._trials, completed=self._done * self._each + passed, figures=figures)
-
-    def trial_ended(self, record: TrialRecord) -> None:
-        self._done += 1
-        if record.summary is not None:
-            self._failed += sum(record.summary.failed.values()) + record.summary.unknown
-        if self._trials is not None:
-            self._progress.update(self._trials, completed=self._done * self._each)
-
-    def close(self) -> None:
-        """End the display."""
-        self._progress.stop()
-
-
 #: Seconds between lines of a trial that takes long, where there is no terminal.
 _A_LINE_S = 60.0
 
 
-class PlainProgress(_Viewer):
+class PlainProgress(Viewer):
     """One line for each thing, for logs."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._total = 0
         self._ended = 0
+        #: Trials under way: two of a duet.
+        self._active = 0
         self._failed = 0
-        self._begun = time.monotonic()
-        self._told = time.monotonic()
+        #: Of the latest event, seconds: a run that is watched later tells the same times.
+        self._at: float | None = None
+        self._begun = self._told = self._now()
         self._phase = ""
         self._since = 0.0
+
+    def handle(self, event: RunEvent) -> None:
+        """Receive an event of the run."""
+        if self._at is None:
+            self._begun = self._told = event.stamp.at_ns / 1e9
+        # A clock that is set back does not take the time back.
+        self._at = max(self._at or 0.0, event.stamp.at_ns / 1e9)
+        super().handle(event)
+
+    def _now(self) -> float:
+        return time.monotonic() if self._at is None else self._at
 
     def note(self, text: str) -> None:
         self._stream.write(text + "\n")
         self._stream.flush()
 
     def loading(self, p: DatasetProgress) -> None:
-        now = time.monotonic()
+        now = self._now()
         if (phase := f"{p.phase} {p.member}") != self._phase:
             self._phase, self._since = phase, now
         if now - self._told <= 5:
@@ -242,27 +175,29 @@ class PlainProgress(_Viewer):
         self._told = now
         done, total = (p.done_bytes, p.total_bytes) if p.total_bytes else (p.rows, p.total_rows)
         left = (now - self._since) * (total - done) / done if done and total else None
-        parts = [_phase(p), *_loading(p, now - self._since), None if left is None else _left(left)]
+        parts = [phase_name(p), *loaded_so_far(p, now - self._since), None if left is None else time_left(left)]
         self.note(self.say(listed(parts)))
 
     def checking(self, what: str, number: int, of: int) -> None:
-        now = time.monotonic()
+        now = self._now()
         if now - self._told > 5:
             self._told = now
-            self.note(self.say(listed([_check(what), message("progress-of", n=number + 1, of=of)])))
+            self.note(self.say(listed([check_name(what), message("progress-of", n=number + 1, of=of)])))
 
     def planned(self, trials: Sequence[TrialPlan], seconds_each: float) -> None:
-        self._total = len(trials)
-        self._begun = time.monotonic()
-        self.note(self.say(_planned(trials, seconds_each)))
+        # A run that was continued plans the rest anew.
+        self._total, self._ended, self._active = len(trials), 0, 0
+        self._begun = self._now()
+        self.note(self.say(planned_trials(trials, seconds_each)))
 
     def trial_started(self, plan: TrialPlan, statements: Sequence[str]) -> None:
-        self._told, self._failed = time.monotonic(), 0
+        self._told, self._failed = self._now(), 0
+        self._active += 1
 
     def interval(self, plan: TrialPlan, row: IntervalRow, latencies: Mapping[str, Any]) -> None:
         self._failed += row.failed + row.unknown
-        now = time.monotonic()
-        if now - self._told < _A_LINE_S or row.end_ns <= row.start_ns:
+        now = self._now()
+        if now - self._told < _A_LINE_S or row.end_ns <= row.start_ns or is_between(row):
             return
         self._told = now
         tps = row.committed / ((row.end_ns - row.start_ns) / 1e9)
@@ -280,13 +215,16 @@ class PlainProgress(_Viewer):
 
     def trial_ended(self, record: TrialRecord) -> None:
         self._ended += 1
+        self._active = max(0, self._active - 1)
         s = record.summary
         figures = [_tps(s.tps, s.latency.p99_ns) if s else record.state_name]
         if s and s.failed:
             figures.append(message("progress-failed", n=sum(s.failed.values())))
-        left = (time.monotonic() - self._begun) / self._ended * (self._total - self._ended)
+        # The two of a duet end together.
+        ended = self._ended + self._active
+        left = (self._now() - self._begun) / ended * max(0, self._total - ended)
         # A search may take more trials than it usually does.
-        eta = message("in-brackets", text=_left(left)) if self._ended <= self._total else None
+        eta = message("in-brackets", text=time_left(left)) if self._ended <= self._total else None
         trial = Name(f"{self._which(self._ended)} {record.plan.slug}")
         self.note(self.say(message("progress-trial", trial=trial, figures=listed(figures), left=eta)))
 
@@ -326,7 +264,7 @@ class Steps:
         if self._quiet:
             return
         if not self._console.is_terminal:
-            left = message("in-brackets", text=_left(max(0.0, total_s - passed_s)))
+            left = message("in-brackets", text=time_left(max(0.0, total_s - passed_s)))
             self._console.print(streams.written(message("progress-step", step=Name(step), left=left)), markup=False)
             return
         if self._task is None:
@@ -341,22 +279,3 @@ class Steps:
         while not self._stop.wait(0.2):
             if self._task is not None:
                 self._progress.update(self._task, completed=time.monotonic() - self._begun)
-
-
-def stream_for(console: Console, *, quiet: bool, lang: str | None = None) -> RunStream:
-    """Return a stream with the viewer that suits the destination of the messages: a terminal, a log, or none.
-
-    Without a language it is that of the locale.
-    """
-    stream = RunStream()
-    if not quiet:
-        viewer = RichProgress(console) if console.is_terminal else PlainProgress(sys.stderr)
-        viewer.say = i18n.writer(i18n.chosen(lang))
-        viewed(stream, viewer)
-    return stream
-
-
-def viewed(stream: RunStream, viewer: _Viewer) -> None:
-    """Show the events of a stream. What a preparation waits for is shown as well."""
-    stream.subscribe(viewer)
-    waiting.report = lambda text: stream.emit(Noted(text))

@@ -17,9 +17,9 @@ from rich import box
 from pgdyno import i18n
 from pgdyno.cli import console, streams
 from pgdyno.cli.cluster import settings_of
-from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cli.tables import Table
+from pgdyno.cli.viewers import stream_for
 from pgdyno.cluster import network as networks
 from pgdyno.errors import ClusterError, PgdynoError, RefusedError, UsageError, msg
 from pgdyno.format import one_line

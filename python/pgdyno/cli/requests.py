@@ -82,6 +82,8 @@ class RunRequest:
     seed: options.Seed = None
     connect_timeout: options.ConnectTimeout = None
     runs: options.Runs = Path("runs")
+    tag: options.Tag = None
+    note: options.Note = None
     fail_if: options.FailIfBound = None
     report_format: options.ReportFormat = "pgdyno"
     server: ServerRequest = field(default_factory=ServerRequest)
@@ -154,7 +156,8 @@ class LoadRequest:
     scale: Annotated[
         int | None,
         typer.Option(
-            help="Size: 100,000 accounts each (tpcb), or millions of rows in all tables (pk, feed).",
+            help="Size: 100,000 accounts each (tpcb), or millions of rows, all tables together (pk, feed). Default: 1 "
+            "(tpcb).",
             metavar="N",
             min=1,
             rich_help_panel=DATASET,
@@ -163,8 +166,8 @@ class LoadRequest:
     rows: Annotated[
         int | None,
         typer.Option(
-            help="Rows per table (pk, feed), instead of --scale. Default: 50,000,000 (pk); 0 (feed, which its "
-            "load fills).",
+            help="Rows per table (pk, feed), instead of --scale. Default: 50,000,000 (pk), none (feed: its workload "
+            "inserts).",
             metavar="N",
             min=0,
             rich_help_panel=DATASET,
@@ -324,7 +327,7 @@ class DrillRequest:
         Path | None,
         typer.Argument(
             help="Folder of a pgdyno cluster with standbys (pgdyno cluster create FOLDER --standbys 2), or a file "
-            "describing an external cluster.",
+            "that describes an external cluster, e.g. of Patroni (docs/guide/failover.md).",
             metavar="CLUSTER",
         ),
     ] = None

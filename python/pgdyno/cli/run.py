@@ -11,10 +11,10 @@ from pgdyno.cli import as_json, console, thresholds
 from pgdyno.cli.console import command_line
 from pgdyno.cli.options import language
 from pgdyno.cli.overrides import run_overrides, say_what_is_too_short
-from pgdyno.cli.progress import stream_for, viewed
 from pgdyno.cli.report import refuse_unknown
 from pgdyno.cli.requests import RunRequest
 from pgdyno.cli.sysbench import SysbenchLines
+from pgdyno.cli.viewers import stream_for, viewed
 from pgdyno.errors import EXIT_OK, EXIT_THRESHOLD, EXIT_WITH_CAVEATS, UsageError, msg
 from pgdyno.message import Name, listed, message
 from pgdyno.report import sysbench, view, write
@@ -49,7 +49,9 @@ def main(request: RunRequest) -> int:
     if servers.templates not in ("use", "keep", "off"):
         raise UsageError(msg("error-templates-there-no", templates=servers.templates), msg("remedy-there-use-keep-off"))
     prepared = prepare(request.experiment, run_overrides(request).apply, request.runs, servers.target)
-    plan = plan_run(replace(prepared, command=command_line()), servers)
+    plan = plan_run(
+        replace(prepared, command=command_line(), tags=request.tag or [], remark=request.note or ""), servers
+    )
     say_what_is_too_short(plan)
     errors = console.errors()
     # The sides of a duet would be mixed line by line: they come one after the other when it is over.

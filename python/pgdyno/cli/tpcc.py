@@ -13,9 +13,9 @@ from rich.text import Text
 
 from pgdyno import i18n
 from pgdyno.cli import as_json, console
-from pgdyno.cli.progress import stream_for
 from pgdyno.cli.stopping import stoppable
 from pgdyno.cli.tables import Table
+from pgdyno.cli.viewers import stream_for
 from pgdyno.cluster import administration
 from pgdyno.cluster import target as targets
 from pgdyno.cluster.remedies import remedy_for

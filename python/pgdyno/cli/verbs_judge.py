@@ -47,7 +47,7 @@ def compare(
     duration: Annotated[
         float,
         typer.Option(
-            help="Measured time per server and workload (--live).",
+            help="Measured time per server and workload, at least 5 (--live).",
             metavar="SECONDS",
             min=5,
             rich_help_panel=options.MEASURING,

@@ -100,7 +100,7 @@ def capture(
         typer.Option(
             "--with-values",
             help="Column whose values may be written into scripts: COLUMN, TABLE.COLUMN or all. Repeatable. Default: "
-            "only the least and the greatest number and time of each parameter are written.",
+            "none but the smallest and the largest value of columns with numbers or times.",
             metavar="COLUMN",
             rich_help_panel=options.SAFETY,
         ),

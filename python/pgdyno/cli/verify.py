@@ -16,7 +16,7 @@ from rich.text import Text
 
 from pgdyno import i18n
 from pgdyno.cli import as_json, console
-from pgdyno.cli.progress import stream_for
+from pgdyno.cli.viewers import stream_for
 from pgdyno.cluster import administration, binaries
 from pgdyno.cluster import target as targets
 from pgdyno.diagnosis.action import gain_shown

@@ -57,14 +57,14 @@ def examine(path: Path) -> DataDirectory:
     Raise RefusedError if it does not; the message says what the path is instead.
     """
     path = path.resolve()
-    if path.is_dir() and not (path / "PG_VERSION").exists():
-        raise RefusedError(msg("error-no-pg-version", path=path), msg("remedy-give-folder-holds-pg-version"))
     try:
         (path / "PG_VERSION").lstat()
         account = _owner(path)
         with account.rights():
             text = (path / "PG_VERSION").read_text(errors="replace").strip()
     except OSError as e:
+        if isinstance(e, FileNotFoundError) and path.is_dir():
+            raise RefusedError(msg("error-no-pg-version", path=path), msg("remedy-give-folder-holds-pg-version")) from e
         raise RefusedError(
             msg("error-no-data-directory-we-can", path=path, strerror=e.strerror),
             msg("remedy-give-folder-holds-pg-version"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -111,7 +112,8 @@ class MySqlClaim:
 
     def _take(self) -> None:
         name = literal(f"pgdyno {self.target.dbname}"[:64])
-        if self.conn.value(f"select get_lock({name}, 0)") != "1":
+        # The lock of a pgdyno that has just ended is there until the server has seen it go.
+        if self.conn.value(f"select get_lock({name}, {math.ceil(_ENDED_S)})") != "1":
             raise RefusedError(
                 msg("error-another-pgdyno-at-work-2", where=self.target.where), msg("remedy-wait-for-or-use-database")
             )

@@ -233,6 +233,8 @@ def environment(data: RunData) -> list[tuple[Text, Text]]:
     ]
     items += [(message("env-driver"), Name(", ".join(drivers)))] if drivers else []
     items += [(message("env-after"), Name(m.source))] if m.source else []
+    items += [(message("env-tags"), Name(", ".join(m.tags)))] if m.tags else []
+    items += [(message("env-note"), Name(m.remark))] if m.remark else []
     items += [(Name(n), _varied(m, n, s.value)) for n, s in m.server.settings.items() if n in _SHOWN_SETTINGS]
     for label, place in m.places.items() if len(m.places) > 1 else []:
         items.append((message("env-place", place=Name(label)), Name(place.server.version or "?")))

@@ -143,7 +143,18 @@ class Recorder:
         if self._prepared.resumed is not None:
             self._directory = RunDirectory.resume(self._prepared.resumed)
             self._places = dict(self.directory.manifest.places)
-            self.directory.update_manifest(ended_at=None, error="", resumed_at=now_text())
+            before = self.directory.manifest
+            self.directory.update_manifest(
+                ended_at=None,
+                error="",
+                error_message=None,
+                exit_code=None,
+                verdict="",
+                verdict_message=None,
+                resumed_at=now_text(),
+                tags=list(dict.fromkeys([*before.tags, *self._prepared.tags])),
+                remark=self._prepared.remark or before.remark,
+            )
         else:
             self._directory = RunDirectory.create(self._prepared.runs, self._experiment.name, self._prepared.text)
             self._write_manifest(site, facts, missing)
@@ -194,6 +205,8 @@ class Recorder:
             schedules=self._prepared.schedules,
             cores=self._prepared.cores,
             command=self._prepared.command,
+            tags=list(self._prepared.tags),
+            remark=self._prepared.remark,
         )
 
     def refuse_another_server(self, label: str, facts: dict[str, Any], where: dict[str, Any]) -> None:
@@ -278,6 +291,10 @@ class Recorder:
                 self._write_findings(outcome.analysis)
                 outcome.view = view.build(outcome.analysis)
                 outcome.reports = reports.write(outcome.view, self.directory.write_text)
+                # Last: whoever watches waits for it.
+                verdict = next(iter(outcome.view.answer), None)
+                recorded = (outcome.error, outcome.exit_code)
+                self.update(verdict_message=texts.data_of(verdict), verdict=texts.english(verdict), **_ending(outcome))
         except (PgdynoError, OSError, psycopg.Error) as e:
             outcome.add_error(message("error-no-report", reason=reason(e)))
             outcome.exit_code = outcome.exit_code or LocalError.exit_code
@@ -289,6 +306,8 @@ class Recorder:
             # What the process ends with is what the record says, also where the report could not be written.
             with suppress(PgdynoError, OSError):
                 self.update(**_ending(outcome))
+        # A process may have other runs to make, and this one has ended.
+        self.directory.release()
         return outcome
 
     def _write_findings(self, run: RunAnalysis) -> None:

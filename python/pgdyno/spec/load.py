@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pgdyno import files
+from pgdyno.conninfo import looks_secret
 from pgdyno.errors import SpecError, msg, reason
 from pgdyno.format import one_line
 from pgdyno.message import Message, Name, Text, listed
@@ -103,7 +104,7 @@ def parse(text: str, file: str) -> Experiment:
         found = re.fullmatch(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", str(e))
         reason, line, column = found.groups() if found else (str(e), None, None)
         place = f"{file}:{line}:{column}" if line else file
-        raise SpecError(_invalid_toml(text, place, line, reason), msg("remedy-toml")) from e
+        raise _invalid_toml(text, place, line, reason) from e
     except RecursionError as e:
         raise SpecError(msg("error-arrays-or-tables-nested-too", file=file)) from e
     except ValueError as e:
@@ -116,11 +117,18 @@ def parse(text: str, file: str) -> Experiment:
         raise SpecError(listed(lines, "line"), msg("remedy-pgdyno-new-file-writes-experiment")) from e
 
 
-def _invalid_toml(text: str, place: str, line: str | None, reason: str) -> Message:
+def _invalid_toml(text: str, place: str, line: str | None, reason: str) -> SpecError:
     if line and reason == "Cannot overwrite a value":
-        key = text.splitlines()[int(line) - 1].partition("=")[0].strip()
-        return msg("error-toml-twice", file=place, key=key)
-    return msg("error-not-valid-toml", file=place, reason=reason)
+        lines = text.splitlines()[: int(line)]
+        table = next((n for n in range(len(lines) - 1, -1, -1) if lines[n].lstrip().startswith("[")), -1) + 1
+        key = lines[-1].partition("=")[0].strip()
+        found = [n for n in range(table, len(lines)) if lines[n].partition("=")[0].strip() == key]
+        # A value of several lines ends elsewhere than its key stands.
+        if len(found) == 2 and found[1] == len(lines) - 1 and "=" in lines[-1]:
+            twice = msg("error-toml-twice", file=place, key=key, first=str(found[0] + 1))
+            return SpecError(twice, msg("remedy-delete-one"))
+        return SpecError(msg("error-toml-again", file=place), msg("remedy-delete-one"))
+    return SpecError(msg("error-not-valid-toml", file=place, reason=reason), msg("remedy-toml"))
 
 
 #: Names that pydantic gives to alternatives of a value.
@@ -196,7 +204,7 @@ def _wording(error: Any, known: Sequence[str] = ()) -> Text:
     if kind == "string_pattern_mismatch":
         return msg("spec-pattern", pattern=context["pattern"])
     if kind in ("float_type", "float_parsing") and str(error["loc"][-1]).endswith("_s"):
-        return msg("spec-seconds")
+        return _no_seconds(str(error.get("input")))
     if kind in ("model_type", "model_attributes_type") and "scripts" in error["loc"][-2:]:
         return msg("spec-script-table")
     if kind in _WORDING:
@@ -204,6 +212,14 @@ def _wording(error: Any, known: Sequence[str] = ()) -> Text:
         return msg(id, limit=context[limit]) if limit else msg(id)
     message: str = error["msg"]
     return Name(message.removeprefix("Value error, ").replace("Input should be", "must be"))
+
+
+def _no_seconds(text: str) -> Message:
+    """Return what is wrong with a text in the place of seconds, such as the 10m of the command line."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(s|m|min|h)", text)
+    if match is None:
+        return msg("spec-seconds")
+    return msg("spec-seconds-write", n=f"{float(match[1]) * {'s': 1, 'h': 3600}.get(match[2], 60):g}")
 
 
 def _unknown_key(path: Sequence[str | int], known: Sequence[str]) -> Text:
@@ -214,8 +230,10 @@ def _unknown_key(path: Sequence[str | int], known: Sequence[str]) -> Text:
     if not known:
         everywhere = sorted({k for table in keys.tables().values() for k in table})
         near = difflib.get_close_matches(key, everywhere, 1)
-        if near and (tables := sorted(filter(None, keys.tables_with(near[0])), key=len)):
-            return msg("spec-unknown-belongs", near=near[0], tables=listed(map(Name, tables[:3]), "comma"))
+        tables = sorted(keys.tables_with(near[0]), key=len)[:3] if near else []
+        if tables:
+            places = [Name(t) if t else msg("spec-top") for t in tables]
+            return msg("spec-unknown-belongs", near=near[0], tables=listed(places, "comma"))
         if here:
             return msg("spec-unknown-known", keys=", ".join(here))
     return msg("spec-unknown")
@@ -253,10 +271,13 @@ def describe(text: str, file: str, error: Any, known: Sequence[str] = (), *, sho
     """Return a mistake with its file, line and key. See `wording`."""
     path = _written(error)
     value = error.get("input")
-    shown = msg("spec-shown", value=repr(value)) if shows_value and isinstance(value, _SHOWN) else Name("")
-    line = _line_of(text, [str(p) for p in path])
-    place = f"{file}:{line}" if line else file
-    return msg("spec-at", place=place, key=_shown_key(path), mistake=_wording(error, known), shown=shown)
+    # Of a key that is not known, the value may be a password.
+    is_shown = shows_value and isinstance(value, _SHOWN) and error["type"] != "extra_forbidden"
+    is_shown = is_shown and not looks_secret(str(value))
+    shown = msg("spec-shown", value=repr(value)) if is_shown else Name("")
+    return msg(
+        "spec-at", place=place_of(file, text, path), key=_shown_key(path), mistake=_wording(error, known), shown=shown
+    )
 
 
 def _line_of(text: str, path: list[str]) -> int | None:
@@ -269,18 +290,29 @@ def _line_of(text: str, path: list[str]) -> int | None:
     return next((known[found] for n in range(len(path), 0, -1) if (found := tuple(path[:n])) in known), None)
 
 
-def script_texts(experiment: Experiment, folder: Path | None) -> dict[str, list[tuple[str, str, int]]]:
-    """For each workload its scripts: name, text, weight."""
+def place_of(file: str, text: str, path: Sequence[str | int]) -> str:
+    """Return a file and, if it has the key or its table, the line."""
+    line = _line_of(text, [str(p) for p in path])
+    return f"{file}:{line}" if line else file
+
+
+def script_texts(
+    experiment: Experiment, folder: Path | None, file: str = "", text: str = ""
+) -> dict[str, list[tuple[str, str, int]]]:
+    """For each workload its scripts: name, text, weight. `file` and `text` are the experiment's, for mistakes."""
+
+    def read(script: Script, label: str, key: list[str | int]) -> tuple[str, str, int]:
+        return _script_text(script, label, folder, key, place_of(file, text, [*key, "file"]))
+
     out: dict[str, list[tuple[str, str, int]]] = {}
     for name, workload in experiment.workloads.items():
         out[name] = []
         for i, script in enumerate(workload.scripts):
             label = name if len(workload.scripts) == 1 else f"{name}-{i + 1}"
-            out[name].append(_script_text(script, label, folder, ["workloads", name, "scripts", i]))
+            out[name].append(read(script, label, ["workloads", name, "scripts", i]))
         if workload.standby_reads is not None:
             label = standby_reads_of(name)
-            where = ["workloads", name, "standby_reads", "script"]
-            out[label] = [_script_text(workload.standby_reads.script, label, folder, where)]
+            out[label] = [read(workload.standby_reads.script, label, ["workloads", name, "standby_reads", "script"])]
     return out
 
 
@@ -303,7 +335,9 @@ def standby_reads_of(workload: str) -> str:
     return f"{workload} on standbys"
 
 
-def _script_text(script: Script, label: str, folder: Path | None, key: Sequence[str | int]) -> tuple[str, str, int]:
+def _script_text(
+    script: Script, label: str, folder: Path | None, key: Sequence[str | int], place: str
+) -> tuple[str, str, int]:
     if script.builtin is not None:
         return script.name or script.builtin, builtins.named(script.builtin).text, script.weight
     if script.text is not None:
@@ -313,5 +347,6 @@ def _script_text(script: Script, label: str, folder: Path | None, key: Sequence[
         return script.name or str(path), files.read_text(path), script.weight
     except (OSError, ValueError) as e:
         raise SpecError(
-            msg("error-file-cannot-read", where=_shown_key([*key, "file"]), path=path, reason=reason(e))
+            msg("error-file-cannot-read", place=place, where=_shown_key([*key, "file"]), path=path, reason=reason(e)),
+            msg("remedy-relative-path"),
         ) from e

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
@@ -71,7 +72,13 @@ class RunRecorder:
         """Begin to write the journal in a run's directory, or go on with it."""
         self._folder = folder
         with writing(folder):
-            self._file = (folder / JOURNAL).open("a", encoding="utf-8", buffering=1)
+            path = folder / JOURNAL
+            if path.exists():
+                # A line that a kill has cut: readers would stop at it.
+                whole = path.read_bytes().rpartition(b"\n")
+                if whole[2]:
+                    os.truncate(path, len(whole[0]) + len(whole[1]))
+            self._file = path.open("a", encoding="utf-8", buffering=1)
         early, self._early = self._early, []
         for event in early:
             self._line(event)
@@ -133,7 +140,8 @@ def _facts(body: Body) -> dict[str, Any]:
         case Noted(text=text):
             return texts.fields_of("text", text, "message")
         case TrialsPlanned(trials=trials, seconds_each=seconds):
-            return {"trials": [t.number for t in trials], "seconds_each": seconds}
+            # Whole: their folders are not there yet.
+            return {"plans": [asdict(t) for t in trials], "seconds_each": seconds}
         case TrialStarted(plan=plan, statements=statements):
             return {"folder": plan.folder, "statements": list(statements)}
         case IntervalClosed(row=row):

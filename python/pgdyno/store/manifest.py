@@ -307,6 +307,12 @@ class Manifest(Part):
     run: RunParameters = RunParameters()
     #: What was typed, without what is secret.
     command: str = ""
+    #: What the user gives the run: --tag, --note.
+    tags: list[str] = []
+    remark: str = ""
+    #: First sentence of the answer, in English and as data; empty: there is none.
+    verdict: str = ""
+    verdict_message: Any = None
     #: How many were planned.
     trials: int | None = None
     #: The values of the axes that vary, as written.
@@ -372,8 +378,12 @@ def _from_0(old: dict[str, Any]) -> dict[str, Any]:
 _MIGRATIONS = {0: _from_0}
 
 
-def parse(text: str) -> Manifest:
-    """Parse the text of a manifest file.
+#: Parts that lists of runs do not show: most of a manifest.
+_DETAILS = ("experiment", "scripts", "schedules", "places", "storage_probes", "chosen_settings", "host")
+
+
+def parse(text: str, *, brief: bool = False) -> Manifest:
+    """Parse the text of a manifest file; with `brief`, without the parts that a list of runs does not show.
 
     Raise ValueError, which names the key and the mistake, if the text is not valid.
     """
@@ -387,6 +397,8 @@ def parse(text: str) -> Manifest:
     while isinstance(schema, int) and schema in _MIGRATIONS:
         found = _MIGRATIONS[schema](found)
         schema = found["schema"]
+    if brief:
+        found = {key: value for key, value in found.items() if key not in _DETAILS}
     try:
         return Manifest.model_validate(found)
     except ValidationError as e:
@@ -420,14 +432,14 @@ def text_of(path: Path | str) -> str:
         raise ReasonError(msg("why-not-utf8-byte", byte=e.start)) from e
 
 
-def read(folder: Path) -> Manifest:
-    """Read the manifest of a run directory.
+def read(folder: Path, *, brief: bool = False) -> Manifest:
+    """Read the manifest of a run directory. See `parse`.
 
     Raise UsageError if the manifest does not exist or cannot be read. The error states what is wrong with it.
     """
     path = folder / FILE
     try:
-        return parse(text_of(path))
+        return parse(text_of(path), brief=brief)
     except FileNotFoundError as e:
         if not folder.exists():
             raise UsageError(msg("error-there-no-run-directory", folder=folder), msg("remedy-runs-runs-default")) from e

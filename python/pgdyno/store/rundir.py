@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pydantic import ValidationError
 
@@ -53,6 +53,8 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._manifest = Manifest.model_validate({})
+        #: The lock file, open while this process claims the directory.
+        self._claimed: BinaryIO | None = None
 
     @classmethod
     def create(cls, parent: Path, name: str, experiment_text: str) -> RunDirectory:
@@ -84,6 +86,11 @@ class RunDirectory:
         run._claim()
         run._manifest = manifest.read(path)
         return run
+
+    def release(self) -> None:
+        """End the claim on the directory: the run has ended."""
+        if self._claimed is not None:
+            self._claimed.close()
 
     def _claim(self) -> None:
         """For as long as we live nobody else writes here."""

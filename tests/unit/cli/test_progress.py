@@ -9,8 +9,9 @@ import pytest
 from pgdyno._core import Histogram
 from pgdyno.cli import progress
 from pgdyno.cli.sysbench import SysbenchLines
-from pgdyno.model import TrialPlan
+from pgdyno.model import TrialPlan, TrialRecord
 from pgdyno.store import hlog, reading
+from pgdyno.stream.events import Body, RunEvent, Stamp, TrialFinished, TrialsPlanned, TrialStarted
 
 from tests.support import synthetic
 
@@ -30,6 +31,22 @@ def test_a_long_trial_says_something_each_minute(monkeypatch: pytest.MonkeyPatch
     lines = out.getvalue().splitlines()
     assert len(lines) == 4, lines
     assert lines[1] == "1/1 w-hot100pct-c4-r1, 60 s into it: 1,000 TPS, p99 6 ms, 0 failed"
+
+
+def test_the_time_left_is_the_same_for_who_joins_late() -> None:
+    """All events at once, of 60 s a trial: their stamps count, not the clock."""
+    out = io.StringIO()
+    shown = progress.PlainProgress(out)
+    plans = [TrialPlan(n, "w", 1.0, 4, n) for n in range(1, 11)]
+
+    def emit(body: Body, second: int) -> None:
+        shown.handle(RunEvent(Stamp(0, (1_000_000 + second) * 10**9, 1, "session"), body))
+
+    emit(TrialsPlanned(plans, 60), 0)
+    for n, plan in enumerate(plans[:5]):
+        emit(TrialStarted(plan, []), 60 * n)
+        emit(TrialFinished(TrialRecord(plan, "finished", "")), 60 * (n + 1))
+    assert out.getvalue().splitlines()[-1].endswith("(300 s left)")
 
 
 def test_progress_never_goes_beyond_the_end(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pgdyno.spec import keys, load
 
 from tests.support import plans as planning
 from tests.support.mistakes import mistakes
+from tests.support.tells import telling
 
 GOOD = """
 name = "x"
@@ -79,7 +80,8 @@ def test_ready_made_experiments_are_valid() -> None:
         ),
         (('name = "x"', 'name = "../x"'), (), {"name": "spec-pattern"}),
         (('title = "X"', "title = "), ("not valid TOML", ":3:"), {}),
-        (('title = "X"', 'title = "X"\nname = "y"'), (":4:", "name is given a second time"), {}),
+        (("repetitions = 2", 'duration_s = "soon"'), (), {"run.duration_s": "spec-seconds"}),
+        (('title = "X"', 'title = "X"\nname = "y"'), (":4:", "name is given a second time; first in line 2"), {}),
         # A key of another table; one that no table has; a time as the command line writes it; a file's name alone.
         (
             ("repetitions = 2", "repetitions = 2\nclients = [1]"),
@@ -87,7 +89,7 @@ def test_ready_made_experiments_are_valid() -> None:
             {"run.clients": "spec-unknown-belongs"},
         ),
         (("repetitions = 2", "repetitions = 2\nfoo = 1"), ("duration_s",), {"run.foo": "spec-unknown-known"}),
-        (("repetitions = 2", 'duration_s = "10m"'), ("seconds",), {"run.duration_s": "spec-seconds"}),
+        (("repetitions = 2", 'duration_s = "10m"'), (": 600",), {"run.duration_s": "spec-seconds-write"}),
         (
             ('{ text = "SELECT 1;" }', '"read.sql"'),
             ('{ file = "read.sql" }',),
@@ -159,3 +161,21 @@ def test_every_table_of_the_schema_is_known() -> None:
         _, text, _ = load.read(name)
         walk(tomllib.loads(text), ())
     assert ("run", "between") in keys.tables() and keys.tables_with("clients")[-1] == "[axes]"
+
+
+@pytest.mark.parametrize(
+    "line", ['password = "hunter2"', 'coninfo = "postgresql://u:hun/ter2@h/d"', 'uri = "u:hunter2@h"']
+)
+def test_the_value_of_an_unknown_key_is_not_told(line: str) -> None:
+    with pytest.raises(SpecError) as e:
+        load.parse(GOOD + f"[targets.db]\n{line}\n", "x.toml")
+    assert "ter2" not in str(e.value)
+
+
+def test_a_key_that_is_not_known_for_sure_is_not_named() -> None:
+    for text in (
+        GOOD + 'protocol = "simple"\nduration_s = 5\n[run.protocol]\nx = 1\n',
+        GOOD.replace('title = "X"', 'title = "X"\ntitle = """\na = 1\n"""'),
+    ):
+        with telling(SpecError, "error-toml-again"):
+            load.parse(text, "x.toml")

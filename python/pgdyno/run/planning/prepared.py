@@ -52,6 +52,9 @@ class Prepared:
     resumed: Path | None = None
     #: What was typed, for the record.
     command: str = ""
+    #: What the user gives the run to find it again.
+    tags: Sequence[str] = ()
+    remark: str = ""
     #: For each workload that is a replay, its schedule.
     schedules: dict[str, str] = field(default_factory=dict)
 
@@ -112,13 +115,13 @@ def prepare(
     else:
         experiment, text, folder = specs.read(name_or_path)
         experiment, shrunk = adjust(experiment)
-        scripts = specs.script_texts(experiment, folder)
+        scripts = specs.script_texts(experiment, folder, name_or_path, text)
         scripts |= {name: listing(w.tpcc) for name, w in experiment.workloads.items() if w.tpcc is not None}
         schedules = specs.schedule_texts(experiment, folder)
         prepared = Prepared(experiment, text, scripts, host.cores(), runs, shrunk, schedules=schedules)
     _check_addresses(prepared.experiment, conninfo)
     for dialect in sorted(dialects_of(prepared.experiment, conninfo)):
-        _check_scripts(prepared, dialect)
+        _check_scripts(prepared, dialect, name_or_path)
     return prepared
 
 
@@ -135,7 +138,7 @@ def _check_addresses(experiment: Experiment, conninfo: str | None) -> None:
             conninfos.read(text, named=named)
 
 
-def _check_scripts(prepared: Prepared, dialect: Dialect) -> None:
+def _check_scripts(prepared: Prepared, dialect: Dialect, file: str) -> None:
     matrices = prepared.experiment.matrices
     datasets = prepared.experiment.all_datasets
     own = any(d.is_own for d in datasets.values())
@@ -162,7 +165,8 @@ def _check_scripts(prepared: Prepared, dialect: Dialect) -> None:
                     dialect=dialect,
                 )
             except SpecError as e:
-                place = message("prepare-in-workload", workload=Name(workload), mistake=e.cause)
+                at = specs.place_of(file, prepared.text, ["workloads", workload, "scripts"])
+                place = message("prepare-in-workload", place=Name(at), workload=Name(workload), mistake=e.cause)
                 matrix = message("prepare-in-matrix", number=number + 1, names=Name(", ".join(axes.variables)))
                 raise SpecError(place, matrix if len(matrices) > 1 else e.advice) from e
 

@@ -43,9 +43,11 @@ spec-unknown = unknown key
 spec-unknown-near = unknown key; did you mean { $near }?
 spec-unknown-belongs = unknown key here; { $near } belongs under { $tables }
 spec-unknown-known = unknown key; this table has: { $keys }
+spec-top = the top of the file
 spec-item = item { $n }
 spec-key = { $key }: { $mistake }
 spec-seconds = must be a number of seconds
+spec-seconds-write = must be a number of seconds: { $n }
 spec-script-table = must be a TOML table, for example { "{" } file = "read.sql" { "}" } or { "{" } builtin = "tpcb-like" { "}" }
 spec-at = { $place }: { $key }: { $mistake }{ $shown }
 spec-file = the file

@@ -43,9 +43,11 @@ spec-unknown = 未知的键
 spec-unknown-near = 未知的键；是否指 { $near }？
 spec-unknown-belongs = 此处没有这个键；{ $near } 属于 { $tables }
 spec-unknown-known = 未知的键；此表有：{ $keys }
+spec-top = 文件开头
 spec-item = 第 { $n } 项
 spec-key = { $key }：{ $mistake }
 spec-seconds = 必须是以秒计的数字
+spec-seconds-write = 必须是以秒计的数字：{ $n }
 spec-script-table = 必须是 TOML 表（table），例如 { "{" } file = "read.sql" { "}" } 或 { "{" } builtin = "tpcb-like" { "}" }
 spec-at = { $place }：{ $key }：{ $mistake }{ $shown }
 spec-file = 文件
