@@ -154,13 +154,15 @@ def test_a_killed_run_is_continued(tmp_path: Path) -> None:
     (path,) = (tmp_path / "runs").iterdir()
     before = {t.plan.number: t for t in trials.read_records(path) if t.state == "finished"}
     assert 2 <= len(before) < 6
-    done = pgdyno("run", path)
+    done = pgdyno("run", path, "--tag", "again", "--note", "went on")
     assert done.code == 0, done.err
     assert tells(done.err, "progress-continuing", n=len(before), of=6)
     after = {t.plan.number: t for t in trials.read_records(path)}
     assert sorted(after) == [1, 2, 3, 4, 5, 6] and all(t.state == "finished" for t in after.values())
     assert all(after[n] == t for n, t in before.items()), "what was finished stays"
-    assert json.loads((path / "manifest.json").read_text())["error"] == ""
+    written = json.loads((path / "manifest.json").read_text())
+    assert (written["error"], written["error_message"], written["exit_code"]) == ("", None, 0)
+    assert (written["tags"], written["remark"]) == (["again"], "went on") and written["verdict"]
     again = pgdyno("run", path)
     assert again.code == 5 and tells(again.err, "error-this-run-complete-there-nothing")
     planned = pgdyno("plan", path)

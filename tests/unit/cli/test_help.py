@@ -91,6 +91,10 @@ def test_help_is_chinese_and_fits_80_columns(path: str, chinese: None, capsys: p
 
 TIMES = "Write seconds, or a number with ms, s, m or h: 60, 90s, 10m."
 TARGET = 'Write it as libpq reads it: "host=db1 port=5432 user=bench dbname=bench", or a postgresql:// URI.'
+FIGURES = "There are TPS, QPS, mean, p50, p95, p99, p99.9, max, failed."
+BOUND = "Write --fail-if 'p99 > 10ms' or 'TPS < 1000'."
+VERIFY = "Add --verify, which measures whether the actions help, or leave it out."
+WATCHED = "Give the run directory, or its folder with --runs; pgdyno runs lists the runs."
 MISTAKES = [
     ("run --clientz 3", "unknown option --clientz", "Did you mean --clients, --collect, --scale?"),
     ("run -z", "unknown option -z", "See pgdyno run --help."),
@@ -104,6 +108,15 @@ MISTAKES = [
     ("run --duration 1ms", "--duration: 1ms is too short: the minimum is 0.1 s", ""),
     ("run --rate -5", "--rate needs a number, at least 0", "See pgdyno run --help."),
     ("plan --target=", "--target is empty", TARGET),
+    # What `run` refuses, `plan` refuses too.
+    ("plan quick --target postgresql://h:x/d", '--target: the port "…" is not a number from 1 to 65535', TARGET),
+    ("plan quick --fail-if p98>1ms", '--fail-if: there is no figure "p98"', FIGURES),
+    ("plan quick --fail-if p99>1", '--fail-if: "p99>1": p99 needs a unit: us, ms or s', BOUND),
+    ("observe --for 10x", '--for: "10x" is not a time', TIMES),
+    ("explain X --budget 3", "--budget: only together with --verify", VERIFY),
+    ("load tpcb --data /none --dry-run", "there is no folder /none", "Give the folder that holds PG_VERSION."),
+    ("runs /nonexistent", "there is no folder /nonexistent", "Runs are in runs/ by default."),
+    ("watch --runs /nonexistent", "there is no folder /nonexistent", WATCHED),
     ("new", "FILE is missing", "See pgdyno new --help."),
     ("capture", "--output is missing", "See pgdyno capture --help."),
     ("drill", "the folder of a cluster is missing", "Give it, or --list to see the faults."),

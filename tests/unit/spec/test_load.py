@@ -145,7 +145,7 @@ def test_a_rate_of_zero_is_a_closed_loop() -> None:
 
 
 def test_every_table_of_the_schema_is_known() -> None:
-    """What an experiment may say is what mistakes know: the keys of any valid file are found at their places."""
+    """Find each key of the built-in experiments in the table that mistakes would look it up in."""
 
     def walk(value: Any, path: tuple[str | int, ...]) -> None:
         if isinstance(value, list):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import random
 
-#: Of a slice, where nothing is said: so many of them in the duration, but not shorter or longer than these.
+#: Slices of a measurement whose length is left open, and the bounds of that length, seconds.
 _SLICES, _SHORTEST_S, _LONGEST_S = 60, 0.25, 2.0
-#: What of a slice is added before it for the other side's transactions to end, and at least so many seconds.
+#: Time before a slice in which the other side's transactions end: a share of the slice, and the minimum, seconds.
 _TRANSITION, _LEAST_S = 0.1, 0.03
 
 
@@ -17,7 +17,7 @@ def slice_of(duration_s: float) -> float:
 
 
 def transition_of(slice_s: float) -> float:
-    """Seconds that are left out before each slice."""
+    """Return the seconds that are left out before each slice."""
     return max(_LEAST_S, _TRANSITION * slice_s)
 
 
